@@ -1,0 +1,115 @@
+"""What every pytest run shares: the choice of planes, a record of what was shown, and hygiene.
+
+The record ties acceptance statements and fault rows to outcomes. Each run leaves, per backend and test file,
+which test carried which ids and how it ended, in `.spec/`; `nox -s spec` reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+import pytest_asyncio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+RECORDS: Final = Path(__file__).parent / ".spec"
+MARKERS: Final = ("spec", "fault")
+# A passing phase never hides a failing one of the same test (setup, call, teardown report apart).
+WORST_LAST: Final = ("passed", "skipped", "failed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--planes",
+        choices=("sim", "real"),
+        default="sim",
+        help="what contract tests and scenarios run on: simulated planes or real servers",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ShownStatements(str(config.getoption("--planes"))))
+
+
+class ShownStatements:
+    """Collects outcomes of tests that carry `spec` or `fault` ids and merges them into the record."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._ids: dict[str, list[str]] = {}
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            ids = [
+                str(shown)
+                for name in MARKERS
+                for mark in item.iter_markers(name)
+                for shown in mark.args
+            ]
+            if ids:
+                self._ids[item.nodeid] = ids
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.nodeid in self._ids:
+            found = self._outcomes.get(report.nodeid, "passed")
+            self._outcomes[report.nodeid] = max(found, report.outcome, key=WORST_LAST.index)
+
+    def pytest_sessionfinish(self) -> None:
+        by_file: dict[str, dict[str, dict[str, object]]] = {}
+        for nodeid, outcome in self._outcomes.items():
+            shown = {"ids": self._ids[nodeid], "outcome": outcome}
+            by_file.setdefault(nodeid.partition("::")[0], {})[nodeid] = shown
+        for test_file, shown_by_test in by_file.items():
+            self._merge(test_file, shown_by_test)
+
+    def _merge(self, test_file: str, shown_by_test: dict[str, dict[str, object]]) -> None:
+        record = RECORDS / self._backend / (test_file.replace("/", "__") + ".json")
+        record.parent.mkdir(parents=True, exist_ok=True)
+        # A run of one test keeps what an earlier run of its file has shown.
+        merged = json.loads(record.read_text("utf-8")) if record.exists() else {}
+        merged.update(shown_by_test)
+        record.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+@pytest.fixture
+def planes_backend(request: pytest.FixtureRequest) -> str:
+    """`sim` or `real`, as chosen on the command line."""
+    return str(request.config.getoption("--planes"))
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    """A test that starts a thread ends it: one left over would act in somebody else's test."""
+    before = set(threading.enumerate())
+    yield
+    left = [
+        thread
+        for thread in threading.enumerate()
+        # The default executor's idle workers belong to an event loop that closes after this fixture.
+        if thread not in before and thread.is_alive() and not thread.name.startswith("asyncio_")
+    ]
+    assert not left, f"threads left running: {[thread.name for thread in left]}"
+
+
+@pytest_asyncio.fixture
+async def _tasks_end_with_their_test() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    left = [task for task in asyncio.all_tasks() - before if not task.done()]
+    left = [task for task in left if task is not asyncio.current_task()]
+    assert not left, f"tasks left running: {left}"
+
+
+@pytest.fixture(autouse=True)
+def _no_task_is_left(request: pytest.FixtureRequest) -> None:
+    """An async test ends with the tasks it began with; a forgotten one is a leak in what it tested."""
+    if request.node.get_closest_marker("asyncio") is not None:
+        # Asked for by name, because an autouse async fixture would give every plain test a loop.
+        request.getfixturevalue("_tasks_end_with_their_test")

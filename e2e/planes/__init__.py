@@ -1,0 +1,1 @@
+"""etcd, Kubernetes and Karmada as processes on one machine."""

@@ -1,0 +1,1 @@
+"""Claims on Milo quota, as a library for any Datum service."""
