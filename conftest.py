@@ -1,7 +1,7 @@
 """What every pytest run shares: the choice of planes, a record of what was shown, and hygiene.
 
-The record ties acceptance statements and fault rows to outcomes. Each run leaves, per backend and test file,
-which test carried which ids and how it ended, in `.spec/`; `nox -s spec` reads it.
+The record ties acceptance statements and fault rows to outcomes. Each run leaves, per backend and
+test file, which test carried which ids and how it ended, in `.spec/`; `nox -s spec` reads it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import pytest
 import pytest_asyncio
@@ -37,8 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ShownStatements(str(config.getoption("--planes"))))
 
 
+class Shown(TypedDict):
+    """What one test carried, and how it ended."""
+
+    ids: list[str]
+    outcome: str
+
+
 class ShownStatements:
-    """Collects outcomes of tests that carry `spec` or `fault` ids and merges them into the record."""
+    """Collects outcomes of tests that carry ids and merges them into the record."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
@@ -62,18 +69,18 @@ class ShownStatements:
             self._outcomes[report.nodeid] = max(found, report.outcome, key=WORST_LAST.index)
 
     def pytest_sessionfinish(self) -> None:
-        by_file: dict[str, dict[str, dict[str, object]]] = {}
+        by_file: dict[str, dict[str, Shown]] = {}
         for nodeid, outcome in self._outcomes.items():
-            shown = {"ids": self._ids[nodeid], "outcome": outcome}
+            shown: Shown = {"ids": self._ids[nodeid], "outcome": outcome}
             by_file.setdefault(nodeid.partition("::")[0], {})[nodeid] = shown
         for test_file, shown_by_test in by_file.items():
             self._merge(test_file, shown_by_test)
 
-    def _merge(self, test_file: str, shown_by_test: dict[str, dict[str, object]]) -> None:
+    def _merge(self, test_file: str, shown_by_test: dict[str, Shown]) -> None:
         record = RECORDS / self._backend / (test_file.replace("/", "__") + ".json")
         record.parent.mkdir(parents=True, exist_ok=True)
         # A run of one test keeps what an earlier run of its file has shown.
-        merged = json.loads(record.read_text("utf-8")) if record.exists() else {}
+        merged: dict[str, Shown] = json.loads(record.read_text("utf-8")) if record.exists() else {}
         merged.update(shown_by_test)
         record.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n", "utf-8")
 
@@ -92,7 +99,8 @@ def _no_thread_is_left() -> Iterator[None]:
     left = [
         thread
         for thread in threading.enumerate()
-        # The default executor's idle workers belong to an event loop that closes after this fixture.
+        # The default executor's idle workers belong to an event loop that closes after this
+        # fixture.
         if thread not in before and thread.is_alive() and not thread.name.startswith("asyncio_")
     ]
     assert not left, f"threads left running: {[thread.name for thread in left]}"
@@ -109,7 +117,7 @@ async def _tasks_end_with_their_test() -> AsyncIterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_task_is_left(request: pytest.FixtureRequest) -> None:
-    """An async test ends with the tasks it began with; a forgotten one is a leak in what it tested."""
+    """An async test ends with the tasks it began with; one left over is a leak."""
     if request.node.get_closest_marker("asyncio") is not None:
         # Asked for by name, because an autouse async fixture would give every plain test a loop.
         request.getfixturevalue("_tasks_end_with_their_test")

@@ -1,0 +1,148 @@
+"""The only door: every check, test, build and release is a session here, and CI calls nothing else.
+
+`nox -s NAME -- ARGS…`, or `./dev NAME ARGS…` where no nox is at hand. Sessions install what
+`locks/` pins, by hash, and our own packages editable beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import nox
+
+sys.path.insert(0, str(Path(__file__).parent))  # `tools` is found however nox was started
+from tools.workspace import PACKAGES, Package
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["test"]
+nox.options.error_on_external_run = True
+
+# The two type checkers see one folder at a time: packages may have test files of the same name.
+TYPED: Final = (*(f"packages/{folder}" for folder in PACKAGES), "tests", "e2e", "bench", "tools")
+
+
+def sync(session: nox.Session, lock: str, packages: tuple[str, ...]) -> None:
+    """Makes the environment exactly what the lock says, and puts our packages beside it."""
+    os.environ["UV_PYTHON_DOWNLOADS"] = "never"
+    quiet = ("uv", "pip", "--quiet")
+    session.run_install(*quiet, "sync", "--require-hashes", f"locks/{lock}.txt", external=True)
+    ours = [part for folder in packages for part in ("--editable", f"packages/{folder}")]
+    session.run_install(*quiet, "install", "--no-deps", *ours, external=True)
+
+
+def sync_dev(session: nox.Session) -> None:
+    sync(session, "dev", PACKAGES)
+
+
+def tool(session: nox.Session, name: str, *arguments: str) -> None:
+    session.run("python", "-m", f"tools.{name}", *arguments)
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Format, lint, import contracts, types twice, locks, generated files, then `unit`."""
+    sync_dev(session)
+    session.run("ruff", "format", "--check", "--quiet")
+    session.run("ruff", "check", "--quiet")
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": "."})
+    for folder in TYPED:
+        session.run("mypy", "--no-error-summary", folder)
+    session.run("mypy", "--no-error-summary", "noxfile.py", "conftest.py")
+    session.run("basedpyright")
+    tool(session, "locks", "--check")
+    for name in GENERATED:
+        tool(session, name, "--check")
+    session.run("pytest", "tests", *session.posargs)
+    for folder in PACKAGES:
+        session.notify(f"unit({folder})")
+
+
+@nox.session
+@nox.parametrize("folder", [nox.param(folder, id=folder) for folder in PACKAGES])
+def unit(session: nox.Session, folder: str) -> None:
+    """Unit and property tests of each package, in an environment made for that package alone."""
+    sync(session, f"{folder}-tests", (*Package(folder).siblings(), folder))
+    levels = [f"packages/{folder}/tests/{level}" for level in ("unit", "property")]
+    session.run("pytest", *(path for path in levels if Path(path).exists()), *session.posargs)
+
+
+@nox.session
+def contract(session: nox.Session) -> None:
+    """What a port or a fake owes, on simulated planes."""
+    sync_dev(session)
+    session.run("pytest", *contract_folders(), *session.posargs)
+
+
+def contract_folders() -> list[str]:
+    return [str(path) for path in sorted(Path("packages").glob("*/tests/contract"))]
+
+
+@nox.session(venv_backend="none")
+def test(session: nox.Session) -> None:
+    """What a stranger runs: `check`, then every level of tests that needs Python alone."""
+    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), "contract"):
+        session.notify(name)
+
+
+@nox.session
+def spec(session: nox.Session) -> None:
+    """Acceptance statements and fault rows → tests → last outcome per backend."""
+    sync_dev(session)
+    tool(session, "spec_table", *session.posargs)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """The files in `locks/`; `-- --upgrade` takes newer releases."""
+    sync(session, "door", ())
+    tool(session, "locks", *session.posargs)
+
+
+GENERATED: Final = ("crds", "reference_conditions", "reference_quota_client")
+
+
+@nox.session
+def crds(session: nox.Session) -> None:
+    """The CRDs in `deploy/crds`, from the models."""
+    sync_dev(session)
+    tool(session, "crds", *session.posargs)
+
+
+@nox.session
+def generate(session: nox.Session) -> None:
+    """All that is generated: CRDs and the pages in `docs/reference`."""
+    sync_dev(session)
+    for name in GENERATED:
+        tool(session, name, *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The command blocks of README and tutorials, run as written, and every link."""
+    sync_dev(session)
+    tool(session, "doc_commands", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """One benchmark: `-- api`; prints ratios and writes `.bench/NAME.json`."""
+    sync_dev(session)
+    tool(session, "bench", *session.posargs)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """One package's release: `-- quota-client 0.1.0`; changelog, version, commit, tag, wheel."""
+    sync_dev(session)
+    tool(session, "release", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def demo(session: nox.Session) -> None:
+    """The whole chain on embedded planes."""
+    session.skip("not yet: the demo comes with the whole chain")

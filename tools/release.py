@@ -1,0 +1,93 @@
+"""Releases one package: changelog from its fragments, version, commit, tag, wheel.
+
+Nothing is published from here: the tag is what the release workflow acts on. Everything that could
+refuse is asked before anything is written, so a refused release leaves the tree as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from tools.workspace import PACKAGES, ROOT, Package
+
+VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
+
+
+class RefusedError(Exception):
+    """A release that must not happen, with the remedy in its message."""
+
+
+def run(*command: str) -> str:
+    ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if ended.returncode:
+        raise RefusedError(f"`{' '.join(command)}` failed: {ended.stderr.strip() or ended.stdout}")
+    return ended.stdout
+
+
+def parse_version(text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        raise RefusedError(f"{text!r} is no version; write one such as 0.3.0") from None
+
+
+def current_version(package: Package) -> Version:
+    found = VERSION_LINE.search((package.path / "pyproject.toml").read_text("utf-8"))
+    if found is None:
+        raise RefusedError(f"{package.folder}: pyproject.toml has no static version")
+    return Version(found.group(1))
+
+
+def fragments(package: Package) -> list[Path]:
+    return sorted((package.path / "changes.d").glob("*.md"))
+
+
+def refuse_what_must_not_be_released(package: Package, wanted: Version, tag: str) -> None:
+    if run("git", "status", "--porcelain"):
+        raise RefusedError("the tree has changes that are not committed; commit or remove them")
+    if wanted <= current_version(package):
+        raise RefusedError(f"{wanted} is not above {current_version(package)}")
+    if run("git", "tag", "--list", tag).strip():
+        raise RefusedError(f"tag {tag} is there already")
+    if not fragments(package):
+        raise RefusedError(f"packages/{package.folder}/changes.d has no fragment: nothing to tell")
+
+
+def release(package: Package, wanted: Version) -> None:
+    tag = f"{package.folder}/v{wanted}"
+    refuse_what_must_not_be_released(package, wanted, tag)
+    folder = str(package.path)
+    config = str(ROOT / "pyproject.toml")
+    told = ("--name", package.distribution, "--version", str(wanted), "--yes")
+    run("towncrier", "build", "--config", config, "--dir", folder, *told)
+    metadata = package.path / "pyproject.toml"
+    text = metadata.read_text("utf-8")
+    metadata.write_text(VERSION_LINE.sub(f'version = "{wanted}"', text, count=1), "utf-8")
+    run("git", "add", "--all", folder)
+    run("git", "commit", "--quiet", "--message", f"Release {package.folder} {wanted}")
+    run("git", "tag", "--annotate", tag, "--message", f"{package.distribution} {wanted}")
+    run("uv", "build", "--quiet", "--package", package.distribution, "--out-dir", "dist")
+    print(f"released {package.distribution} {wanted}: tag {tag}, wheel in dist/")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Release one package.")
+    parser.add_argument("package", choices=PACKAGES)
+    parser.add_argument("version", help="the version to release, such as 0.3.0")
+    asked = parser.parse_args()
+    try:
+        release(Package(asked.package), parse_version(asked.version))
+    except RefusedError as refused:
+        print(f"release: {refused}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

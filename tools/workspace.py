@@ -1,0 +1,68 @@
+"""Where the parts of this repository are, and how its packages depend on each other.
+
+The one place that reads the workspace's own metadata, so that sessions, locks and checks agree on
+it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+DISTRIBUTION_PREFIX: Final = "datum-compute-"
+# In the order in which a release goes out when types change (house-style 13).
+PACKAGES: Final = (
+    "api-types",
+    "operator-kit",
+    "quota-client",
+    "sim-planes",
+    "cell-operator",
+    "management-operator",
+)
+# What ends the name in a requirement such as `kopf>=1.43,<2` or `x[extra]`.
+NAME_END: Final = re.compile(r"[^A-Za-z0-9._-]")
+OPERATORS: Final = ("cell-operator", "management-operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One folder below `packages/`."""
+
+    folder: str
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "packages" / self.folder
+
+    @property
+    def distribution(self) -> str:
+        return DISTRIBUTION_PREFIX + self.folder
+
+    @property
+    def import_name(self) -> str:
+        return "compute_" + self.folder.replace("-", "_")
+
+    def requirements(self) -> list[str]:
+        """What the package declares to need, as its metadata has it."""
+        document = tomllib.loads((self.path / "pyproject.toml").read_text("utf-8"))
+        declared: list[str] = document["project"]["dependencies"]
+        return declared
+
+    def siblings(self) -> tuple[str, ...]:
+        """Folders of the packages this one stands on, each before those that need it."""
+        needed = set(self._direct_siblings())
+        for sibling in tuple(needed):
+            needed.update(Package(sibling).siblings())
+        return tuple(folder for folder in PACKAGES if folder in needed)
+
+    def _direct_siblings(self) -> list[str]:
+        names = [NAME_END.split(line, maxsplit=1)[0] for line in self.requirements()]
+        return [
+            name.removeprefix(DISTRIBUTION_PREFIX)
+            for name in names
+            if name.startswith(DISTRIBUTION_PREFIX)
+        ]
