@@ -103,7 +103,7 @@ def lock(session: nox.Session) -> None:
     tool(session, "locks", *session.posargs)
 
 
-GENERATED: Final = ("crds", "reference_conditions", "reference_quota_client")
+GENERATED: Final = ("crds", "interpreter", "reference_conditions", "reference_quota_client")
 
 
 @nox.session

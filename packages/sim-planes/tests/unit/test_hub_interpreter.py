@@ -1,0 +1,382 @@
+"""The very script that ships in `deploy/hub/interpreter`, run in Karmada's sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
+from compute_sim_planes.karmada.interpreter import Interpreter, StatusItem
+from compute_sim_planes.karmada.lua_sandbox import LuaSandbox, ScriptError
+
+MANIFEST = Path(__file__).parents[4] / "deploy/hub/interpreter/workloaddeployment.yaml"
+NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
+EARLIER = "2026-06-20T08:00:00Z"
+COUNTERS = (
+    "replicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "desiredReplicas",
+    "readyReplicas",
+)
+NOT_ACCEPTED = "A cell has not accepted the latest change yet"
+
+
+@pytest.fixture
+def interpreter() -> Interpreter:
+    return Interpreter(yaml.safe_load(MANIFEST.read_text("utf-8")), lambda: NOW)
+
+
+def a_condition(
+    kind: str,
+    status: str,
+    reason: str = "InstancesProvisioning",
+    message: str = "told by the cell",
+    since: str = EARLIER,
+) -> JsonObject:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    }
+
+
+READY = (
+    a_condition("Available", "True", "StableInstanceFound", "2/2 instances are ready"),
+    a_condition("Ready", "True", "ReplicasAvailable", "2/2 replicas available"),
+    a_condition("ReplicasReady", "True", "ReplicasAvailable", "2/2 replicas available"),
+)
+
+
+def blocked(reason: str, status: str = "False") -> tuple[JsonObject, ...]:
+    return tuple(
+        a_condition(kind, status, reason, f"{reason} here")
+        for kind in ("Available", "Ready", "ReplicasReady")
+    )
+
+
+def a_cell_status(
+    conditions: Sequence[JsonObject] = READY,
+    replicas: int = 2,
+    *,
+    ready: int | None = None,
+    answers_to: int = 7,
+    **changed: JsonValue,
+) -> JsonObject:
+    told: list[JsonValue] = list(conditions)
+    status: JsonObject = {
+        "replicas": replicas,
+        "currentReplicas": replicas,
+        "updatedReplicas": replicas,
+        "desiredReplicas": replicas,
+        "readyReplicas": replicas if ready is None else ready,
+        "observedGeneration": 3,
+        "observedTemplateGeneration": answers_to,
+        "location": {"name": "us-dallas-1", "namespace": ""},
+        "conditions": told,
+    }
+    return {**status, **changed}
+
+
+def reports(cluster: str, status: JsonObject | None = None) -> StatusItem:
+    return StatusItem(cluster, is_applied=True, status=status or a_cell_status())
+
+
+def silent(cluster: str) -> StatusItem:
+    return StatusItem(cluster, is_applied=False, status=None)
+
+
+def a_hub_object(status: JsonObject | None = None, generation: int = 7) -> JsonObject:
+    document: JsonObject = {
+        "apiVersion": "compute.datumapis.com/v1alpha",
+        "kind": "WorkloadDeployment",
+        "metadata": {
+            "name": "web-default-dfw",
+            "namespace": "ns-1",
+            "generation": generation,
+            "labels": {"topology.datum.net/city-code": "DFW"},
+            "annotations": {"propagationpolicy.karmada.io/name": "city-dfw"},
+            "managedFields": [{"manager": "karmada", "fieldsV1": {"f:a|b": {}}}],
+        },
+        "spec": {"cityCode": "DFW", "template": {"metadata": {"labels": {"a|b": "x"}}}},
+    }
+    if status is not None:
+        document["status"] = status
+    return document
+
+
+def aggregated(
+    interpreter: Interpreter,
+    items: Sequence[StatusItem] | None,
+    old: JsonObject | None = None,
+    generation: int = 7,
+) -> JsonObject:
+    status = interpreter.aggregate(a_hub_object(old, generation), items)["status"]
+    assert isinstance(status, dict)
+    return status
+
+
+def condition(status: JsonObject, kind: str) -> JsonObject:
+    found = [entry for entry in objects_at(status, "conditions") if entry["type"] == kind]
+    assert len(found) == 1, f"{kind} stands {len(found)} times"
+    return found[0]
+
+
+def told(status: JsonObject, kind: str) -> tuple[str, str, str]:
+    entry = condition(status, kind)
+    return string_at(entry, "status"), string_at(entry, "reason"), string_at(entry, "message")
+
+
+def counters(status: JsonObject) -> list[JsonValue]:
+    return [status[name] for name in COUNTERS]
+
+
+@pytest.mark.spec("M-51")
+@pytest.mark.parametrize(
+    ("items", "reason"),
+    [(None, "NoCellPlaced"), ([], "NoCellPlaced"), ([silent("dfw-1")], "CellsSilent")],
+)
+def test_without_history_nobody_reporting_means_zeros(
+    interpreter: Interpreter, items: Sequence[StatusItem] | None, reason: str
+) -> None:
+    status = aggregated(interpreter, items)
+    assert counters(status) == [0, 0, 0, 0, 0]
+    assert status["observedGeneration"] == 0
+    assert told(status, "CellsReporting") == ("False", reason, "")
+    assert len(objects_at(status, "conditions")) == 1
+    assert aggregated(interpreter, items, status) == status
+
+
+@pytest.mark.spec("M-52")
+def test_one_cell_speaks_for_itself(interpreter: Interpreter) -> None:
+    status = aggregated(interpreter, [reports("dfw-1")])
+    assert counters(status) == [2, 2, 2, 2, 2]
+    assert told(status, "Available") == ("True", "StableInstanceFound", "2/2 instances are ready")
+    assert told(status, "Ready") == ("True", "ReplicasAvailable", "2/2 replicas available")
+    assert told(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1")
+    assert status["location"] == {"name": "us-dallas-1", "namespace": ""}
+    assert all(entry["observedGeneration"] == 7 for entry in objects_at(status, "conditions"))
+
+
+@pytest.mark.spec("M-52")
+def test_two_cells_are_summed_and_one_available_is_enough(interpreter: Interpreter) -> None:
+    down = a_cell_status(blocked("ImageUnavailable"), 2, ready=0)
+    status = aggregated(interpreter, [reports("dfw-1", down), reports("dfw-2")])
+    assert counters(status) == [4, 4, 4, 4, 2]
+    assert told(status, "Available") == ("True", "StableInstanceFound", "2/4 instances are ready")
+    assert told(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1,dfw-2")
+
+
+def test_a_location_that_cells_disagree_on_is_left_out(interpreter: Interpreter) -> None:
+    elsewhere = a_cell_status(location={"name": "us-dallas-2", "namespace": ""})
+    status = aggregated(interpreter, [reports("dfw-1"), reports("dfw-2", elsewhere)])
+    assert "location" not in status
+
+
+@pytest.mark.spec("M-53")
+def test_the_higher_rank_wins_and_ties_go_by_cluster_name(interpreter: Interpreter) -> None:
+    quota = a_cell_status(blocked("QuotaNotGranted"), ready=0)
+    image = a_cell_status(blocked("ImageUnavailable"), ready=0)
+    status = aggregated(interpreter, [reports("dfw-1", quota), reports("dfw-2", image)])
+    for kind in ("Available", "Ready", "ReplicasReady"):
+        assert told(status, kind) == ("False", "ImageUnavailable", "ImageUnavailable here")
+    crash = a_cell_status(blocked("InstanceCrashing"), ready=0)
+    status = aggregated(interpreter, [reports("dfw-2", crash), reports("dfw-1", image)])
+    assert told(status, "Available")[1] == "ImageUnavailable"
+    assert told(status, "Ready")[1] == "ImageUnavailable"
+
+
+@pytest.mark.spec("M-53")
+def test_false_comes_before_unknown_of_the_same_rank(interpreter: Interpreter) -> None:
+    unknown = a_cell_status(blocked("InstancesProvisioning", "Unknown"), ready=0)
+    false = a_cell_status(blocked("InstancesProvisioning", "False"), ready=0)
+    status = aggregated(interpreter, [reports("dfw-1", unknown), reports("dfw-2", false)])
+    assert told(status, "Ready")[0] == "False"
+
+
+@pytest.mark.spec("M-53")
+def test_ready_needs_every_cell_to_be_ready_and_to_report(interpreter: Interpreter) -> None:
+    both = aggregated(interpreter, [reports("dfw-1"), reports("dfw-2")])
+    assert told(both, "Ready")[0] == "True"
+    one_silent = aggregated(interpreter, [reports("dfw-1"), silent("dfw-2")])
+    assert told(one_silent, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
+    assert told(one_silent, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
+
+
+@pytest.mark.spec("M-54")
+@pytest.mark.parametrize(
+    "other",
+    [
+        silent("dfw-2"),
+        StatusItem("dfw-2", is_applied=True, status=None),
+        StatusItem("dfw-2", is_applied=True, status=a_cell_status(observedGeneration=0)),
+    ],
+)
+def test_what_does_not_report_counts_neither_in_numbers_nor_in_available(
+    interpreter: Interpreter, other: StatusItem
+) -> None:
+    status = aggregated(interpreter, [reports("dfw-1"), other])
+    assert counters(status) == [2, 2, 2, 2, 2]
+    assert told(status, "Available") == ("True", "StableInstanceFound", "2/2 instances are ready")
+
+
+@pytest.mark.spec("M-55")
+def test_a_cell_that_falls_silent_keeps_what_is_known_to_run(interpreter: Interpreter) -> None:
+    running = aggregated(interpreter, [reports("dfw-1")])
+    status = aggregated(interpreter, [silent("dfw-1")], running, generation=8)
+    assert counters(status) == counters(running)
+    assert condition(status, "Available") == condition(running, "Available")
+    assert status["observedGeneration"] == 7
+    assert status["location"] == running["location"]
+    assert told(status, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
+    assert told(status, "ReplicasReady")[0] == "Unknown"
+    assert told(status, "CellsReporting") == ("Unknown", "CellsSilent", "dfw-1")
+    assert condition(status, "Ready")["lastTransitionTime"] == "2026-06-20T09:00:00Z"
+    assert aggregated(interpreter, [silent("dfw-1")], status, generation=8) == status
+    back = aggregated(interpreter, [reports("dfw-1", a_cell_status(answers_to=8))], status, 8)
+    assert told(back, "Ready")[0] == "True"
+    assert back["observedGeneration"] == 8
+
+
+@pytest.mark.spec("M-56")
+@pytest.mark.parametrize("items", [None, [], [silent("dfw-2")]])
+def test_a_cell_that_left_is_cleared(
+    interpreter: Interpreter, items: Sequence[StatusItem] | None
+) -> None:
+    running = aggregated(interpreter, [reports("dfw-1")])
+    status = aggregated(interpreter, items, running)
+    assert counters(status) == [0, 0, 0, 0, 0]
+    assert [entry["type"] for entry in objects_at(status, "conditions")] == ["CellsReporting"]
+
+
+@pytest.mark.spec("M-57")
+def test_the_generation_moves_when_every_reporting_cell_acted_on_it(
+    interpreter: Interpreter,
+) -> None:
+    old = aggregated(interpreter, [reports("dfw-1")])
+    behind = [
+        reports("dfw-1", a_cell_status(answers_to=8)),
+        reports("dfw-2", a_cell_status(answers_to=7)),
+    ]
+    assert aggregated(interpreter, behind, old, 8)["observedGeneration"] == 7
+    there = [reports(name, a_cell_status(answers_to=8)) for name in ("dfw-1", "dfw-2")]
+    status = aggregated(interpreter, there, old, 8)
+    assert status["observedGeneration"] == 8
+    assert all(entry["observedGeneration"] == 8 for entry in objects_at(status, "conditions"))
+
+
+def test_an_edit_and_its_undoing_are_told_by_the_hub_generation_alone(
+    interpreter: Interpreter,
+) -> None:
+    # A→B→A on the hub: generation 9, the cell's own stays 3, and the annotation it echoes is 9.
+    old = aggregated(interpreter, [reports("dfw-1")])
+    status = aggregated(interpreter, [reports("dfw-1", a_cell_status(answers_to=9))], old, 9)
+    assert status["observedGeneration"] == 9
+
+
+@pytest.mark.spec("M-58")
+def test_the_same_input_twice_gives_the_same_status(interpreter: Interpreter) -> None:
+    items = [reports("dfw-1", a_cell_status((), 0)), reports("dfw-2", a_cell_status((), 0))]
+    status = aggregated(interpreter, items)
+    assert counters(status) == [0, 0, 0, 0, 0]
+    assert aggregated(interpreter, items, status) == status
+
+
+@pytest.mark.spec("M-58")
+def test_the_time_stays_when_only_the_winning_cell_changes(interpreter: Interpreter) -> None:
+    old = aggregated(interpreter, [reports("dfw-1", a_cell_status(blocked("QuotaNotGranted")))])
+    worse = a_condition("Ready", "False", "ImageUnavailable", "m", "2026-06-20T08:59:00Z")
+    items = [reports("dfw-1", a_cell_status(blocked("QuotaNotGranted")))]
+    items.append(reports("dfw-2", a_cell_status((worse,))))
+    ready = condition(aggregated(interpreter, items, old), "Ready")
+    assert ready["reason"] == "ImageUnavailable"
+    assert ready["lastTransitionTime"] == EARLIER
+
+
+@pytest.mark.spec("M-97")
+def test_a_field_name_that_karmada_cannot_convert_stops_nothing(interpreter: Interpreter) -> None:
+    given = a_hub_object()
+    returned = interpreter.aggregate(given, [reports("dfw-1")])
+    assert "spec" not in returned
+    metadata = returned["metadata"]
+    assert isinstance(metadata, dict)
+    assert "managedFields" not in metadata
+    assert metadata["labels"] == {"topology.datum.net/city-code": "DFW"}
+    assert metadata["annotations"] == {"propagationpolicy.karmada.io/name": "city-dfw"}
+
+
+@pytest.mark.spec("M-97")
+def test_two_calls_in_one_machine_do_not_see_each_other(interpreter: Interpreter) -> None:
+    first = aggregated(interpreter, [reports("dfw-1")])
+    aggregated(interpreter, [reports("ord-1", a_cell_status(blocked("ImageUnavailable")))])
+    assert aggregated(interpreter, [reports("dfw-1")]) == first
+
+
+@pytest.mark.spec("M-97")
+def test_a_schema_default_is_no_history(interpreter: Interpreter) -> None:
+    pending = a_condition("Ready", "Unknown", "Pending", "Waiting for controller")
+    default = a_cell_status((pending,), 0, observedGeneration=0)
+    status = aggregated(interpreter, [silent("dfw-1")], default)
+    assert told(status, "CellsReporting") == ("False", "CellsSilent", "")
+    assert [entry["type"] for entry in objects_at(status, "conditions")] == ["CellsReporting"]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    ["text", [None, 7, {"type": 3}], [{"status": "True"}], {"type": "Ready"}],
+)
+def test_a_malformed_cell_status_breaks_nothing(
+    interpreter: Interpreter, conditions: JsonValue
+) -> None:
+    odd = a_cell_status(readyReplicas="many") | {"conditions": conditions}
+    status = aggregated(interpreter, [reports("dfw-1", odd)])
+    assert status["readyReplicas"] == 0
+    assert told(status, "CellsReporting")[0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "healthy"), [(READY, True), (blocked("ImageUnavailable"), False), ((), False)]
+)
+def test_healthy_is_what_is_ready(
+    interpreter: Interpreter, conditions: Sequence[JsonObject], *, healthy: bool
+) -> None:
+    assert interpreter.is_healthy({"status": a_cell_status(conditions)}) is healthy
+    assert interpreter.is_healthy({}) is False
+
+
+@pytest.mark.spec("M-64")
+def test_the_rank_table_in_lua_is_the_one_of_the_api_types() -> None:
+    from compute_api_types.conditions import RANKS
+
+    script = (MANIFEST.parent / "aggregate_status.lua").read_text("utf-8")
+    sandbox = LuaSandbox(lambda: NOW)
+    probe = script + "\nfunction Ranks() return RANKS end\n"
+    assert sandbox.call(probe, "Ranks") == dict(RANKS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["string.rep('a', 9)", "string.gsub('a', 'a', 'b')", "setmetatable({}, {})", "io.open('x')"],
+)
+def test_the_sandbox_has_no_more_than_karmadas(line: str) -> None:
+    sandbox = LuaSandbox(lambda: NOW)
+    with pytest.raises(ScriptError):
+        sandbox.call(f"function Try() return {line} end", "Try")
+
+
+def test_globals_persist_between_calls_as_they_do_in_karmada() -> None:
+    sandbox = LuaSandbox(lambda: NOW)
+    count = "function Count() seen = (seen or 0) + 1; return seen end"
+    assert [sandbox.call(count, "Count"), sandbox.call(count, "Count")] == [1, 2]
+
+
+def test_a_field_name_with_a_path_character_fails_as_it_does_in_karmada() -> None:
+    sandbox = LuaSandbox(lambda: NOW)
+    with pytest.raises(ScriptError, match=r"a\|b"):
+        sandbox.call("function Echo(given) return given end", "Echo", {"spec": {"a|b": 1}})
