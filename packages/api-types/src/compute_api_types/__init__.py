@@ -1,4 +1,160 @@
 """Typed models, names, conditions and admission rules of `compute.datumapis.com/v1alpha`.
 
 Made for any Datum service: pydantic is the only dependency, and nothing here talks to a server.
+Modules of words and pure functions are imported as such (`compute_api_types.labels`, `reasons`,
+`names`, `conditions`, `quantity`, `validation`); what the root offers by name is below.
+
+A name is imported when it is first used, as pydantic itself does: building on `labels` alone must
+not cost a service the time it takes to load every model.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from compute_api_types.conditions import Condition, ConditionStatus, Statement
+    from compute_api_types.meta import (
+        ObjectMeta,
+        OwnerReference,
+        PartialObject,
+        Resource,
+        TemplateMeta,
+        TimestampError,
+        format_timestamp,
+        parse_timestamp,
+    )
+    from compute_api_types.model import Model
+    from compute_api_types.names import NamingError, UndecodableIdentityError
+    from compute_api_types.problems import FieldProblem, MalformedObjectError, ProblemKind
+    from compute_api_types.quantity import QuantityError, parse_quantity
+    from compute_api_types.template_hash import (
+        HashVerdict,
+        derive_template_hash,
+        judge_template_hash,
+    )
+    from compute_api_types.v1alpha.instance import (
+        Instance,
+        InstanceSpec,
+        InstanceStatus,
+        InstanceTemplate,
+        LocationReference,
+        SchedulingGate,
+    )
+    from compute_api_types.v1alpha.scale_settings import ScaleSettings
+    from compute_api_types.v1alpha.workload import (
+        Placement,
+        PlacementStatus,
+        Workload,
+        WorkloadSpec,
+        WorkloadStatus,
+    )
+    from compute_api_types.v1alpha.workload_deployment import (
+        WorkloadDeployment,
+        WorkloadDeploymentSpec,
+        WorkloadDeploymentStatus,
+        WorkloadReference,
+    )
+    from compute_api_types.wire import JsonObject, JsonValue, overlay
+
+__all__ = [
+    "Condition",
+    "ConditionStatus",
+    "FieldProblem",
+    "HashVerdict",
+    "Instance",
+    "InstanceSpec",
+    "InstanceStatus",
+    "InstanceTemplate",
+    "JsonObject",
+    "JsonValue",
+    "LocationReference",
+    "MalformedObjectError",
+    "Model",
+    "NamingError",
+    "ObjectMeta",
+    "OwnerReference",
+    "PartialObject",
+    "Placement",
+    "PlacementStatus",
+    "ProblemKind",
+    "QuantityError",
+    "Resource",
+    "ScaleSettings",
+    "SchedulingGate",
+    "Statement",
+    "TemplateMeta",
+    "TimestampError",
+    "UndecodableIdentityError",
+    "Workload",
+    "WorkloadDeployment",
+    "WorkloadDeploymentSpec",
+    "WorkloadDeploymentStatus",
+    "WorkloadReference",
+    "WorkloadSpec",
+    "WorkloadStatus",
+    "derive_template_hash",
+    "format_timestamp",
+    "judge_template_hash",
+    "overlay",
+    "parse_quantity",
+    "parse_timestamp",
+]
+
+_HOMES: Final = {
+    "conditions": ("Condition", "ConditionStatus", "Statement"),
+    "meta": (
+        "ObjectMeta",
+        "OwnerReference",
+        "PartialObject",
+        "Resource",
+        "TemplateMeta",
+        "TimestampError",
+        "format_timestamp",
+        "parse_timestamp",
+    ),
+    "model": ("Model",),
+    "names": ("NamingError", "UndecodableIdentityError"),
+    "problems": ("FieldProblem", "MalformedObjectError", "ProblemKind"),
+    "quantity": ("QuantityError", "parse_quantity"),
+    "template_hash": ("HashVerdict", "derive_template_hash", "judge_template_hash"),
+    "v1alpha.instance": (
+        "Instance",
+        "InstanceSpec",
+        "InstanceStatus",
+        "InstanceTemplate",
+        "LocationReference",
+        "SchedulingGate",
+    ),
+    "v1alpha.scale_settings": ("ScaleSettings",),
+    "v1alpha.workload": (
+        "Placement",
+        "PlacementStatus",
+        "Workload",
+        "WorkloadSpec",
+        "WorkloadStatus",
+    ),
+    "v1alpha.workload_deployment": (
+        "WorkloadDeployment",
+        "WorkloadDeploymentSpec",
+        "WorkloadDeploymentStatus",
+        "WorkloadReference",
+    ),
+    "wire": ("JsonObject", "JsonValue", "overlay"),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{home}"), name)
+    # Kept, so that a second look costs nothing.
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

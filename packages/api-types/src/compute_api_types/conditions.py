@@ -1,0 +1,338 @@
+"""Conditions: how one is written, which reason wins, and what may wait a moment.
+
+The rules of `docs/spec/api.md` 8.1 in one place for both operators: one writer per type,
+`lastTransitionTime` moves exactly when `status` does, the most specific blocker wins by one rank
+table. Pure: the clock is an argument, and what a status *means* is decided by whoever calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Final, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import Field
+
+from compute_api_types import reasons
+from compute_api_types.meta import EPOCH, format_timestamp
+from compute_api_types.model import Model
+from compute_api_types.scalars import Integer, Timestamp
+from compute_api_types.wire import JsonObject, JsonValue
+
+# Condition types, in the order of api.md 8.2 to 8.4. A type is a positive state.
+PROGRAMMED: Final = "Programmed"
+AVAILABLE: Final = "Available"
+QUOTA_GRANTED: Final = "QuotaGranted"
+READY: Final = "Ready"
+REPLICAS_READY: Final = "ReplicasReady"
+CELLS_REPORTING: Final = "CellsReporting"
+"""On a hub WorkloadDeployment only; it belongs to the interpreter and never reaches a project."""
+
+ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
+
+LONGEST_MESSAGE: Final = 1024
+
+
+class Condition(Model):
+    """One observation about an object: what holds, why, and since when."""
+
+    type: Annotated[
+        str,
+        Field(
+            description="What is observed, a positive state such as Available.",
+            max_length=316,
+            pattern=(
+                r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+                r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+            ),
+        ),
+    ]
+    status: ConditionStatus = Field(description="Whether it holds: True, False or Unknown.")
+    reason: Annotated[
+        str,
+        Field(
+            description="One word for machines that tells this situation from others.",
+            min_length=1,
+            max_length=1024,
+            pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        ),
+    ]
+    message: Annotated[
+        str, Field(description="A sentence for people: what blocks, what to do.", max_length=32768)
+    ]
+    last_transition_time: Timestamp = Field(description="When the status last changed.")
+    observed_generation: Annotated[int, Integer(64, minimum=0)] | None = Field(
+        default=None,
+        description="The generation of the object that this observation answers to.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What the writer of one condition type says now; `merge` knows since when it is so."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+    observed_generation: int | None = None
+
+
+class HasType(Protocol):
+    """Anything that names a condition type."""
+
+    @property
+    def type(self) -> str: ...
+
+
+class HasReason(Protocol):
+    """Anything that carries a reason."""
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Told(HasType, HasReason, Protocol):
+    """A condition as far as deciding goes; a Condition and a Statement both are."""
+
+    @property
+    def status(self) -> str: ...
+
+
+Typed = TypeVar("Typed", bound=HasType)
+Reasoned = TypeVar("Reasoned", bound=HasReason)
+Entry = TypeVar("Entry")
+
+
+def find(conditions: Iterable[Typed] | None, wanted_type: str) -> Typed | None:
+    """The condition of a type; the first one, should somebody have written two."""
+    return next((found for found in conditions or () if found.type == wanted_type), None)
+
+
+def is_true(conditions: Iterable[Told] | None, wanted_type: str) -> bool:
+    """Whether a condition is there and True; absent and Unknown are not."""
+    found = find(conditions, wanted_type)
+    return found is not None and found.status == "True"
+
+
+# --- writing (api.md 8.1, rules 1 to 3) -----------------------------------------------------------
+
+
+def merge(
+    found: Iterable[Condition] | None, wanted: Iterable[Statement], now: datetime
+) -> tuple[Condition, ...]:
+    """The found list with what we say: others' entries as and where they are, ours once each.
+
+    A type keeps its place and its time while its status stays; a new type comes last, with `now`.
+    """
+
+    def restate(entry: Condition | None, said: Statement) -> Condition:
+        status, since = (entry.status, entry.last_transition_time) if entry else (None, None)
+        return Condition(
+            type=said.type,
+            status=said.status,
+            reason=said.reason,
+            message=derive_message(said.message),
+            last_transition_time=_since(said, status, since, now),
+            observed_generation=said.observed_generation,
+        )
+
+    return tuple(_merged(tuple(found or ()), tuple(wanted), lambda entry: entry.type, restate))
+
+
+def merge_documents(
+    found: Sequence[JsonValue] | None, wanted: Iterable[Statement], now: datetime
+) -> list[JsonValue]:
+    """As `merge`, on the raw list of a status: fields we do not know survive in every entry."""
+
+    def restate(entry: JsonValue, said: Statement) -> JsonValue:
+        before: Mapping[str, JsonValue] = entry if isinstance(entry, dict) else {}
+        since = _since(said, before.get("status"), before.get("lastTransitionTime"), now)
+        after: JsonObject = {
+            key: value for key, value in before.items() if key != "observedGeneration"
+        }
+        after |= {
+            "type": said.type,
+            "status": said.status,
+            "reason": said.reason,
+            "message": derive_message(said.message),
+            "lastTransitionTime": since,
+        }
+        if said.observed_generation is not None:
+            after["observedGeneration"] = said.observed_generation
+        return after
+
+    return _merged(list(found or ()), tuple(wanted), _type_of, restate)
+
+
+def _merged(
+    found: Sequence[Entry],
+    wanted: Sequence[Statement],
+    type_of: Callable[[Entry], str | None],
+    restate: Callable[[Entry | None, Statement], Entry],
+) -> list[Entry]:
+    said_by_type = {said.type: said for said in wanted}
+    merged: list[Entry] = []
+    placed: set[str] = set()
+    for entry in found:
+        said = said_by_type.get(type_of(entry) or "")
+        if said is None:
+            merged.append(entry)
+        elif said.type not in placed:  # a second entry of a type we own is dropped (rule 1)
+            placed.add(said.type)
+            merged.append(restate(entry, said))
+    missing = (said for said in said_by_type.values() if said.type not in placed)
+    return merged + [restate(None, said) for said in missing]
+
+
+def _type_of(entry: JsonValue) -> str | None:
+    """The type of a raw entry, which may be anything; what names none is not ours and stays."""
+    named = entry.get("type") if isinstance(entry, dict) else None
+    return named if isinstance(named, str) else None
+
+
+def _since(said: Statement, status: JsonValue, since: JsonValue, now: datetime) -> str:
+    """Rule 2: the time moves exactly when the status does, also away from the schema's 1970."""
+    if status == said.status and isinstance(since, str):
+        return since
+    return format_timestamp(now)
+
+
+def derive_message(text: str) -> str:
+    """A message as rule 5 allows it: no control characters, cut to 1024 ending in `...`."""
+    cut = text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 3]}..."
+    return "".join(" " if _is_control(char) else char for char in cut)
+
+
+def _is_control(char: str) -> bool:
+    # C0, DEL and C1 as always; and lone surrogates, which no UTF-8 document can carry.
+    code = ord(char)
+    return code < 0x20 or 0x7F <= code <= 0x9F or 0xD800 <= code <= 0xDFFF
+
+
+# --- which reason wins (api.md 8.1, rank) ---------------------------------------------------------
+
+RANKS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        reasons.CITY_CODE_MISMATCH: 8,
+        reasons.NAME_COLLISION: 7,
+        reasons.NETWORK_FAILED_TO_CREATE: 7,
+        reasons.NETWORK_NOT_FOUND: 6,
+        reasons.INSTANCE_FAILED_TO_CREATE: 6,
+        reasons.IMAGE_UNAVAILABLE: 5,
+        reasons.INSTANCE_CRASHING: 5,
+        reasons.CONFIGURATION_ERROR: 5,
+        reasons.UNKNOWN_INSTANCE_TYPE: 5,
+        reasons.SOURCE_NOT_FOUND: 5,
+        reasons.SOURCE_UNAUTHORIZED: 5,
+        reasons.SOURCE_TOO_LARGE: 5,
+        reasons.SOURCE_NAME_TOO_LONG: 5,
+        reasons.REFERENCED_DATA_NOT_READY: 4,
+        reasons.AWAITING_PROPAGATION: 4,
+        reasons.RESOLVING: 4,
+        reasons.PENDING_QUOTA: 3,
+        reasons.QUOTA_NOT_GRANTED: 3,
+        reasons.QUOTA_EXCEEDED: 3,
+        reasons.NO_MATCHING_LOCATION: 2,
+        reasons.NETWORK_PROVISIONING: 2,
+        reasons.INSTANCES_PROVISIONING: 1,
+        reasons.PROVISIONING: 1,
+        reasons.SCHEDULING_GATES_PRESENT: 0,
+        reasons.NO_AVAILABLE_DEPLOYMENTS: 0,
+        reasons.NO_AVAILABLE_PLACEMENTS: 0,
+    }
+)
+"""The one rank table, for all kinds and the hub's interpreter; a reason not in it has rank 0."""
+
+NEVER_COMPETES: Final = frozenset({reasons.PENDING, reasons.PENDING_PROGRAMMING})
+"""Used only when nothing else is there."""
+
+
+def rank(reason: str) -> int:
+    """How specific a blocking reason is; below 0 for those that never compete."""
+    return -1 if reason in NEVER_COMPETES else RANKS.get(reason, 0)
+
+
+def summarise(blockers: Iterable[Reasoned]) -> Reasoned | None:
+    """The most specific of several blockers: strictly higher wins, ties go to the first.
+
+    The caller gives the order that ties need: placement name, deployment name, ordinal. Within one
+    deployment that has both, `NoMatchingLocation` comes before `NetworkProvisioning`.
+    """
+    # max() keeps the first of equals, which is what ties are to do.
+    return max(blockers, key=lambda blocker: rank(blocker.reason), default=None)
+
+
+# --- what may wait (api.md 8.1, rule 8) -----------------------------------------------------------
+
+_ON_ITS_WAY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "Workload": frozenset({reasons.INSTANCES_PROVISIONING, reasons.NETWORK_PROVISIONING}),
+        "WorkloadDeployment": frozenset(
+            {reasons.INSTANCES_PROVISIONING, reasons.NETWORK_PROVISIONING}
+        ),
+        "Instance": frozenset(
+            {
+                reasons.SCHEDULING_GATES_PRESENT,
+                reasons.PENDING_PROGRAMMING,
+                reasons.PENDING,
+                reasons.PROGRAMMING_IN_PROGRESS,
+                reasons.PROVISIONING,
+                reasons.STARTING,
+            }
+        ),
+    }
+)
+
+
+def provisional(
+    kind: Literal["Workload", "WorkloadDeployment", "Instance"],
+    wanted: Sequence[Told],
+    stored: Sequence[Told] = (),
+    *,
+    is_terminating: bool = False,
+    opens_gate: bool = False,
+) -> bool:
+    """Whether a status only says "on the way": its write may be held back for `statusSettle`.
+
+    `wanted` is the status to be written, `stored` what stands now. `opens_gate` marks the write
+    that a gate waits for (cell.md 8), which is never held.
+    """
+    if opens_gate or (kind == "Instance" and is_terminating):
+        return False
+    # A user must see at once that something which ran does so no more.
+    if any(_loses(wanted, stored, lost) for lost in (READY, AVAILABLE)):
+        return False
+    ready = find(wanted, READY)
+    if ready is None or ready.status == "True" or ready.reason not in _ON_ITS_WAY[kind]:
+        return False
+    return kind != "Instance" or _quota_is_open(wanted)
+
+
+def _loses(wanted: Sequence[Told], stored: Sequence[Told], condition_type: str) -> bool:
+    return is_true(stored, condition_type) and not is_true(wanted, condition_type)
+
+
+def _quota_is_open(wanted: Sequence[Told]) -> bool:
+    """Granted, or nobody has judged yet; any other verdict is news."""
+    quota = find(wanted, QUOTA_GRANTED)
+    if quota is None:
+        return False
+    pending = quota.status == "Unknown" and quota.reason == reasons.PENDING_EVALUATION
+    return quota.status == "True" or pending
+
+
+# --- schema defaults (api.md 7) -------------------------------------------------------------------
+
+
+def defaulted(condition_type: str, reason: str, message: str) -> Condition:
+    """A condition as the schema puts it on an object that nobody has looked at yet."""
+    return Condition(
+        type=condition_type,
+        status="Unknown",
+        reason=reason,
+        message=message,
+        last_transition_time=EPOCH,
+    )

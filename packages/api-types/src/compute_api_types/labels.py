@@ -1,0 +1,132 @@
+"""Every key on the wire that is ours: labels, annotations, finalizers, gates, field managers.
+
+They are wire strings of `docs/spec/api.md` 10, shared with the platform around us, so nobody spells
+one a second time. This module holds words only: it imports nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- prefixes -------------------------------------------------------------------------------------
+
+COMPUTE_PREFIX: Final = "compute.datumapis.com/"
+META_PREFIX: Final = "meta.datumapis.com/"
+
+RESERVED_PREFIXES: Final = (COMPUTE_PREFIX, META_PREFIX)
+"""Keys below these belong to the platform; no tenant's template may carry one (rules 57, 58)."""
+
+# --- labels (api.md 10.1) -------------------------------------------------------------------------
+
+WORKLOAD_UID: Final = "compute.datumapis.com/workload-uid"
+WORKLOAD_NAME: Final = "compute.datumapis.com/workload-name"
+PLACEMENT_NAME: Final = "compute.datumapis.com/placement-name"
+CITY_CODE: Final = "compute.datumapis.com/city-code"
+WORKLOAD_DEPLOYMENT_NAME: Final = "compute.datumapis.com/workload-deployment-name"
+WORKLOAD_DEPLOYMENT_UID: Final = "compute.datumapis.com/workload-deployment-uid"
+INSTANCE_INDEX: Final = "compute.datumapis.com/instance-index"
+
+LINKING_LABELS: Final = (
+    WORKLOAD_UID,
+    WORKLOAD_NAME,
+    WORKLOAD_DEPLOYMENT_UID,
+    WORKLOAD_DEPLOYMENT_NAME,
+    PLACEMENT_NAME,
+    CITY_CODE,
+    INSTANCE_INDEX,
+)
+"""The seven labels that tie an Instance to its slot, in the order of cell.md 5.1."""
+
+CELL: Final = "compute.datumapis.com/cell"
+"""Which cell a hub or project Instance came from; equals the name of its Karmada Cluster."""
+
+TOPOLOGY_CITY_CODE: Final = "topology.datum.net/city-code"
+"""The routing key: on hub WorkloadDeployments and Clusters, and in `Location.spec.topology`."""
+
+UPSTREAM_CLUSTER_NAME: Final = "meta.datumapis.com/upstream-cluster-name"
+UPSTREAM_NAMESPACE: Final = "meta.datumapis.com/upstream-namespace"
+IDENTITY_LABELS: Final = (UPSTREAM_CLUSTER_NAME, UPSTREAM_NAMESPACE)
+"""Which project and namespace a hub object stands for; never the only evidence (decision 6)."""
+
+SOURCE_CLUSTER: Final = "compute.datumapis.com/source-cluster"
+INSTANCE_NAMESPACE: Final = "compute.datumapis.com/instance-namespace"
+
+# --- annotations (api.md 10.2) --------------------------------------------------------------------
+
+SSH_KEYS: Final = "compute.datumapis.com/ssh-keys"
+RESTARTED_AT: Final = "compute.datumapis.com/restartedAt"
+USER_ANNOTATIONS: Final = (SSH_KEYS, RESTARTED_AT)
+"""The only reserved keys that a user's template may carry; both go on to the Instances."""
+
+FEDERATION_NAMESPACE: Final = "compute.datumapis.com/federation-namespace"
+PROJECT_GENERATION: Final = "compute.datumapis.com/project-generation"
+INSTANCE_UID: Final = "compute.datumapis.com/instance-uid"
+
+QUARANTINE_REASON: Final = "compute.datumapis.com/quarantine-reason"
+QUARANTINE_MESSAGE: Final = "compute.datumapis.com/quarantine-message"
+QUARANTINED_AT: Final = "compute.datumapis.com/quarantined-at"
+QUARANTINE_FINGERPRINT: Final = "compute.datumapis.com/quarantine-fingerprint"
+QUARANTINE_ANNOTATIONS: Final = (
+    QUARANTINE_REASON,
+    QUARANTINE_MESSAGE,
+    QUARANTINED_AT,
+    QUARANTINE_FINGERPRINT,
+)
+"""They come and go together (api.md 10.2)."""
+
+PARENT_CONTEXTS: Final = "discovery.miloapis.com/parent-contexts"
+"""On each CRD, with the value `Project`: the kinds are served in project planes (api.md 1)."""
+
+KARMADA_TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
+KARMADA_TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
+"""Karmada's, on a member's copy: UID and generation of the hub object it was made from."""
+
+# --- passed on unread or reserved for later (api.md 15) -------------------------------------------
+
+EXPECTED_REFERENCED_DATA: Final = "compute.datumapis.com/expected-referenced-data"
+SUSPENDED: Final = "compute.datumapis.com/suspended"
+PASSED_ON_ANNOTATIONS: Final = (EXPECTED_REFERENCED_DATA, SUSPENDED)
+"""Of a project WorkloadDeployment, handed to the hub copy without being read."""
+
+# --- finalizers (api.md 10.3) ---------------------------------------------------------------------
+
+WORKLOAD_FINALIZER: Final = "compute.datumapis.com/workload-controller"
+FEDERATION_FINALIZER: Final = "compute.datumapis.com/federator"
+
+RETIRED_INSTANCE_FINALIZERS: Final = (
+    "compute.datumapis.com/instance-controller",
+    "quota.compute.datumapis.com/claim-cleanup",
+)
+"""Of an older operator: never added, removed where met; they would stop a cut-off cell."""
+
+# --- scheduling gates (api.md 10.4) ---------------------------------------------------------------
+
+NETWORK_GATE: Final = "Network"
+QUOTA_GATE: Final = "Quota"
+
+# --- field managers (management.md 1.1, cell.md 1) ------------------------------------------------
+
+WORKLOAD_MANAGER: Final = "compute-workload"
+FEDERATION_MANAGER: Final = "compute-federation"
+POLICY_MANAGER: Final = "compute-policy"
+PROJECTION_MANAGER: Final = "compute-projection"
+DEPLOYMENT_MANAGER: Final = "compute-deployment"
+INSTANCE_MANAGER: Final = "compute-instance"
+WRITE_BACK_MANAGER: Final = "compute-write-back"
+QUOTA_MANAGER: Final = "compute-quota"
+
+# --- quota resource types (api.md 11.1) -----------------------------------------------------------
+
+INSTANCES_RESOURCE: Final = "compute.datumapis.com/instances"
+VCPUS_RESOURCE: Final = "compute.datumapis.com/vcpus"
+MEMORY_RESOURCE: Final = "compute.datumapis.com/memory"
+
+# --- user extras of a request (api.md 12.1) -------------------------------------------------------
+
+PARENT_NAME_EXTRA: Final = "iam.miloapis.com/parent-name"
+PARENT_TYPE_EXTRA: Final = "iam.miloapis.com/parent-type"
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a label or annotation key belongs to the platform."""
+    return key.startswith(RESERVED_PREFIXES)

@@ -1,0 +1,439 @@
+"""Every reason we write or read, once: the word, what it means, what the reader can do.
+
+The same word goes into condition, event, log line, metric label and test, so nobody spells one a
+second time. `docs/reference/conditions.md` is generated from this page. Internal reasons are for
+logs and plans; a user's condition never carries one. Which of several reasons wins is decided in
+`conditions.py`, not here. The page is long because the list is; it holds nothing but words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a reason tells its reader."""
+
+    reason: str
+    means: str
+    act: str
+    internal: bool = False
+
+
+_meanings: dict[str, Meaning] = {}
+
+
+def _says(reason: str, means: str, act: str) -> str:
+    _meanings[reason] = Meaning(reason, means, act)
+    return reason
+
+
+def _internal(reason: str, means: str) -> str:
+    _meanings[reason] = Meaning(
+        reason, means, "Nothing for a user; platform operators read logs.", True
+    )
+    return reason
+
+
+_WAIT: Final = "Wait; it goes on by itself."
+_NOTHING: Final = "Nothing; all is well."
+_PLATFORM: Final = "Tell the platform operators; nothing in the Workload is wrong."
+
+# --- Instance: what the provider reports (api.md 8.2) ---------------------------------------------
+
+PENDING: Final = _says("Pending", "Nobody has reported anything yet.", _WAIT)
+PENDING_PROGRAMMING: Final = _says(
+    "PendingProgramming", "The provider has not begun to realise the instance.", _WAIT
+)
+PROGRAMMING_IN_PROGRESS: Final = _says(
+    "ProgrammingInProgress", "The provider is realising the instance.", _WAIT
+)
+PROGRAMMED: Final = _says("Programmed", "The provider has realised the instance.", _NOTHING)
+PROVISIONING: Final = _says("Provisioning", "The instance is coming up.", _WAIT)
+STARTING: Final = _says("Starting", "The instance is starting.", _WAIT)
+AVAILABLE: Final = _says("Available", "The instance is serving.", _NOTHING)
+IMAGE_UNAVAILABLE: Final = _says(
+    "ImageUnavailable",
+    "The image cannot be pulled.",
+    "Correct the image reference or the pull secret in the template.",
+)
+INSTANCE_CRASHING: Final = _says(
+    "InstanceCrashing",
+    "The instance ends again and again shortly after it started.",
+    "Look at what the program does at its start; correct image, command or configuration.",
+)
+CONFIGURATION_ERROR: Final = _says(
+    "ConfigurationError",
+    "The runtime refused the configuration of the instance.",
+    "Correct the part of the template that the message names.",
+)
+STOPPING: Final = _says("Stopping", "The instance is going down.", _WAIT)
+STOPPED: Final = _says("Stopped", "The instance has stopped.", "Look at why the program ended.")
+FAILED: Final = _says("Failed", "The instance has failed.", "Look at why the program failed.")
+
+# --- Instance: quota (api.md 8.2) -----------------------------------------------------------------
+
+PENDING_EVALUATION: Final = _says(
+    "PendingEvaluation", "Quota for the instance has been asked for; no verdict yet.", _WAIT
+)
+QUOTA_AVAILABLE: Final = _says(
+    "QuotaAvailable",
+    "Quota is granted to the instance, or to its predecessor in the slot.",
+    _NOTHING,
+)
+QUOTA_DISABLED: Final = _says(
+    "QuotaDisabled", "Quota is switched off in the configuration of the cell.", _NOTHING
+)
+QUOTA_EXCEEDED: Final = _says(
+    "QuotaExceeded",
+    "The project's quota does not cover the instance.",
+    "Delete instances, ask for fewer, or ask your account administrator for more quota.",
+)
+VALIDATION_FAILED: Final = _says(
+    "ValidationFailed", "The quota service holds the claim of the instance for invalid.", _PLATFORM
+)
+QUOTA_NO_BUDGET: Final = _says(
+    "QuotaNoBudget", "The quota service has not evaluated the claim for a while.", _PLATFORM
+)
+QUOTA_BACKEND_UNAVAILABLE: Final = _says(
+    "QuotaBackendUnavailable",
+    "The quota service cannot be reached; nothing new starts until it can.",
+    "Wait; what runs goes on running.",
+)
+QUOTA_PROJECT_NOT_FOUND: Final = _says(
+    "QuotaProjectNotFound", "The project does not exist where quota is claimed.", _PLATFORM
+)
+QUOTA_NAMESPACE_NOT_FOUND: Final = _says(
+    "QuotaNamespaceNotFound",
+    "The namespace of the Workload does not exist where quota is claimed.",
+    "Check that the namespace still exists; otherwise tell the platform operators.",
+)
+QUOTA_MISCONFIGURED: Final = _says(
+    "QuotaMisconfigured",
+    "The quota service refuses the claim, or another cell holds a claim of that name.",
+    _PLATFORM,
+)
+QUOTA_PROJECT_ID_UNRESOLVABLE: Final = _says(
+    "QuotaProjectIDUnresolvable",
+    "The cell cannot tell, or cannot prove, which project the instance belongs to.",
+    _PLATFORM,
+)
+UNKNOWN_INSTANCE_TYPE: Final = _says(
+    "UnknownInstanceType",
+    "The size of the instance cannot be determined, so no quota is claimed and nothing starts.",
+    "Use an instance type of the catalogue.",
+)
+
+# --- Instance: Ready (api.md 8.2) -----------------------------------------------------------------
+
+TERMINATING: Final = _says("Terminating", "The object is being deleted.", _WAIT)
+SCHEDULING_GATES_PRESENT: Final = _says(
+    "SchedulingGatesPresent", "The instance waits for the gates that the message lists.", _WAIT
+)
+PENDING_QUOTA: Final = _says(
+    "PendingQuota",
+    "The instance is held because no quota is granted to it.",
+    "Read the message; with QuotaExceeded ask for less or for more quota.",
+)
+
+# --- network (api.md 8.2, 8.3) --------------------------------------------------------------------
+
+NETWORK_FAILED_TO_CREATE: Final = _says(
+    "NetworkFailedToCreate",
+    "The network could not be set up in the city.",
+    "Read the message; correct the Network it names or tell the platform operators.",
+)
+NETWORK_NOT_FOUND: Final = _says(
+    "NetworkNotFound",
+    "A Network that the Workload refers to does not exist.",
+    "Create the Network or correct its name in the template.",
+)
+NETWORK_PROVISIONING: Final = _says(
+    "NetworkProvisioning", "The network is being set up in the city.", _WAIT
+)
+
+# --- WorkloadDeployment (api.md 8.3) --------------------------------------------------------------
+
+STABLE_INSTANCE_FOUND: Final = _says(
+    "StableInstanceFound", "At least one instance is ready.", _NOTHING
+)
+REPLICAS_AVAILABLE: Final = _says(
+    "ReplicasAvailable", "All replicas run the current template and are ready.", _NOTHING
+)
+INSTANCES_PROVISIONING: Final = _says(
+    "InstancesProvisioning", "Instances are being brought up or replaced.", _WAIT
+)
+QUOTA_NOT_GRANTED: Final = _says(
+    "QuotaNotGranted",
+    "At least one instance is held because no quota is granted to it.",
+    "Read the message; ask for less or for more quota.",
+)
+NO_MATCHING_LOCATION: Final = _says(
+    "NoMatchingLocation",
+    "No location or no cell serves the city.",
+    "Choose another city, or wait until the city is served.",
+)
+INSTANCE_FAILED_TO_CREATE: Final = _says(
+    "InstanceFailedToCreate",
+    "The cell refused to create an instance for good.",
+    "Read the message; correct the template or tell the platform operators.",
+)
+CITY_CODE_MISMATCH: Final = _says(
+    "CityCodeMismatch", "The deployment was delivered to a cell of another city.", _PLATFORM
+)
+
+# --- hub WorkloadDeployment, never in a project (api.md 8.3) --------------------------------------
+
+ALL_CELLS_REPORT: Final = _says(
+    "AllCellsReport", "Every cell that has the deployment reports on it.", _NOTHING
+)
+CELLS_SILENT: Final = _says(
+    "CellsSilent", "A cell that has the deployment does not report on it.", _PLATFORM
+)
+NO_CELL_PLACED: Final = _says("NoCellPlaced", "No cell has the deployment.", _PLATFORM)
+
+# --- Workload and its placements (api.md 8.4) -----------------------------------------------------
+
+AVAILABLE_DEPLOYMENT_FOUND: Final = _says(
+    "AvailableDeploymentFound", "At least one deployment of the placement is available.", _NOTHING
+)
+AVAILABLE_PLACEMENT_FOUND: Final = _says(
+    "AvailablePlacementFound", "At least one placement is available.", _NOTHING
+)
+NO_AVAILABLE_DEPLOYMENTS: Final = _says(
+    "NoAvailableDeployments", "No deployment of the placement is available yet.", _WAIT
+)
+NO_AVAILABLE_PLACEMENTS: Final = _says(
+    "NoAvailablePlacements", "No placement is available yet.", _WAIT
+)
+NAME_COLLISION: Final = _says(
+    "NameCollision",
+    "Both names the deployment could have belong to another Workload.",
+    "Rename the placement or the Workload.",
+)
+PLACEMENTS_READY: Final = _says(
+    "PlacementsReady", "Everything the Workload asks for runs on its current spec.", _NOTHING
+)
+
+UNKNOWN: Final = _says(
+    "Unknown", "A cell gave a reason that is not one; it is not passed on.", _PLATFORM
+)
+
+# --- reserved for later; a reader must rank them (api.md 15) --------------------------------------
+
+SOURCE_NOT_FOUND: Final = _says(
+    "SourceNotFound", "A ConfigMap or Secret does not exist.", "Create it or correct the reference."
+)
+SOURCE_UNAUTHORIZED: Final = _says(
+    "SourceUnauthorized", "A ConfigMap or Secret may not be read.", "Grant the right to read it."
+)
+SOURCE_TOO_LARGE: Final = _says(
+    "SourceTooLarge", "A ConfigMap or Secret is too large to deliver.", "Make it smaller."
+)
+SOURCE_NAME_TOO_LONG: Final = _says(
+    "SourceNameTooLong", "The name of a ConfigMap or Secret is too long.", "Use a shorter name."
+)
+REFERENCED_DATA_NOT_READY: Final = _says(
+    "ReferencedDataNotReady", "Referenced data has not arrived in the cell.", _WAIT
+)
+AWAITING_PROPAGATION: Final = _says(
+    "AwaitingPropagation", "Referenced data is on its way to the cell.", _WAIT
+)
+RESOLVING: Final = _says("Resolving", "References to data are being resolved.", _WAIT)
+
+# --- events of the management operator (management.md 15) -----------------------------------------
+
+DEPLOYMENT_CREATED: Final = _says(
+    "DeploymentCreated", "A deployment for a city was created.", _NOTHING
+)
+DEPLOYMENT_DELETED: Final = _says(
+    "DeploymentDeleted", "A deployment that the Workload no longer asks for was deleted.", _NOTHING
+)
+DEPLOYMENT_REJECTED: Final = _says(
+    "DeploymentRejected",
+    "The API server refused a deployment of the Workload.",
+    "Read the message; correct the Workload.",
+)
+FEDERATED: Final = _says("Federated", "The deployment is on its way to its city.", _NOTHING)
+REROUTED: Final = _says(
+    "Rerouted", "The city of the deployment changed, so it is delivered anew.", _NOTHING
+)
+FEDERATION_REFUSED: Final = _says(
+    "FederationRefused",
+    "The deployment cannot be delivered: its city code is no legal label, or the hub refuses it.",
+    "Correct the city code; otherwise tell the platform operators.",
+)
+FEDERATION_NAMESPACE_UNRESOLVED: Final = _says(
+    "FederationNamespaceUnresolved",
+    "The deployment is being deleted and its place on the hub cannot be determined.",
+    _PLATFORM,
+)
+HUB_IDENTITY_CONFLICT: Final = _says(
+    "HubIdentityConflict", "The place of this namespace on the hub names somebody else.", _PLATFORM
+)
+FEDERATION_RELEASE_DELAYED: Final = _says(
+    "FederationReleaseDelayed", "Removing the deployment takes longer than five minutes.", _PLATFORM
+)
+POLICY_REPAIRED: Final = _says(
+    "PolicyRepaired",
+    "A propagation policy was changed by somebody and has been put right.",
+    _NOTHING,
+)
+AMBIGUOUS_CITY: Final = _says(
+    "AmbiguousCity",
+    "More than one cluster carries the city code, so each runs every replica.",
+    "Decide which cluster serves the city and take the label off the others.",
+)
+MASS_DELETE_REFUSED: Final = _says(
+    "MassDeleteRefused",
+    "A removal of unusually many objects is held until a second look agrees.",
+    "Check whether the objects are really gone before the second look.",
+)
+
+# --- events of the cell operator (cell.md 14) -----------------------------------------------------
+
+SCALED: Final = _says("Scaled", "The number of wanted replicas changed.", _NOTHING)
+ROLLOUT_STARTED: Final = _says(
+    "RolloutStarted", "Instances are being replaced to run a new template.", _NOTHING
+)
+INSTANCE_REPLACED: Final = _says(
+    "InstanceReplaced", "An instance was deleted to be made anew in its slot.", _NOTHING
+)
+ROLLOUT_COMPLETED: Final = _says("RolloutCompleted", "All replicas run the new template.", _NOTHING)
+UNSUPPORTED_MANAGEMENT_POLICY: Final = _says(
+    "UnsupportedManagementPolicy",
+    "The instance management policy is unknown; OrderedReady is used.",
+    "Set instanceManagementPolicy to OrderedReady.",
+)
+AMBIGUOUS_LOCATION: Final = _says(
+    "AmbiguousLocation",
+    "Several Locations carry the city code; the first by name is used.",
+    "Leave the city code on one Location.",
+)
+QUOTA_GRANTED: Final = _says(
+    "QuotaGranted", "Quota is granted and the instance may start.", _NOTHING
+)
+QUOTA_CLAIM_LOST: Final = _says(
+    "QuotaClaimLost",
+    "The quota claim of a running instance is gone and will be made again.",
+    "Nothing; the instance goes on running.",
+)
+QUOTA_CLAIM_ORPHANED: Final = _says(
+    "QuotaClaimOrphaned",
+    "A quota claim could not be released because its project cannot be determined.",
+    _PLATFORM,
+)
+WRITE_BACK_DELAYED: Final = _says(
+    "WriteBackDelayed",
+    "The hub has been away for five minutes; instances run on, the view of them is old.",
+    "Bring the hub back.",
+)
+QUOTA_ENFORCEMENT_DISABLED: Final = _says(
+    "QuotaEnforcementDisabled",
+    "The cell was started with quota switched off.",
+    "Set quota.mode to enforce unless this is meant.",
+)
+
+# --- quarantine of hub Instances (api.md 10.2, management.md 8.5) ---------------------------------
+
+
+class QuarantineReason(StrEnum):
+    """Why a hub Instance is not projected: the value of the annotation and of the metric label."""
+
+    UNIDENTIFIABLE = "unidentifiable"
+    MISSING_NAMESPACE_LABEL = "missing_namespace_label"
+    MISSING_DEPLOYMENT_NAME = "missing_deployment_name"
+    IDENTITY_MISMATCH = "identity_mismatch"
+    DEPLOYMENT_ABSENT = "deployment_absent"
+    CELL_UNKNOWN = "cell_unknown"
+    CELL_CITY_MISMATCH = "cell_city_mismatch"
+    NAME_TAKEN = "name_taken"
+    OVERSIZED = "oversized"
+
+    @property
+    def event(self) -> str:
+        """The reason of the event: `cell_city_mismatch` becomes `QuarantinedCellCityMismatch`."""
+        return "Quarantined" + "".join(word.capitalize() for word in self.value.split("_"))
+
+
+QUARANTINED_UNIDENTIFIABLE: Final = _says(
+    "QuarantinedUnidentifiable", "The project label is missing or cannot be decoded.", _PLATFORM
+)
+QUARANTINED_MISSING_NAMESPACE_LABEL: Final = _says(
+    "QuarantinedMissingNamespaceLabel", "The label of the project namespace is missing.", _PLATFORM
+)
+QUARANTINED_MISSING_DEPLOYMENT_NAME: Final = _says(
+    "QuarantinedMissingDeploymentName", "The label of the deployment is missing.", _PLATFORM
+)
+QUARANTINED_IDENTITY_MISMATCH: Final = _says(
+    "QuarantinedIdentityMismatch",
+    "The labels name a project that the place does not prove.",
+    _PLATFORM,
+)
+QUARANTINED_DEPLOYMENT_ABSENT: Final = _says(
+    "QuarantinedDeploymentAbsent",
+    "The project has had no such deployment for 15 minutes.",
+    _PLATFORM,
+)
+QUARANTINED_CELL_UNKNOWN: Final = _says(
+    "QuarantinedCellUnknown", "The label of the cell is missing.", _PLATFORM
+)
+QUARANTINED_CELL_CITY_MISMATCH: Final = _says(
+    "QuarantinedCellCityMismatch", "The cell serves another city than the deployment's.", _PLATFORM
+)
+QUARANTINED_NAME_TAKEN: Final = _says(
+    "QuarantinedNameTaken", "The project has an Instance of that name that is not ours.", _PLATFORM
+)
+QUARANTINED_OVERSIZED: Final = _says(
+    "QuarantinedOversized", "Spec and status together are larger than 256 KiB.", _PLATFORM
+)
+
+# --- internal: troubles of ours and steps of a plan -----------------------------------------------
+
+HUB_UNREADABLE: Final = _internal("HubUnreadable", "The hub cannot be read; nothing is changed.")
+PLANE_UNREADABLE: Final = _internal(
+    "PlaneUnreadable", "A plane cannot be read; nothing is changed."
+)
+PLANE_GONE: Final = _internal("PlaneGone", "The plane was disengaged while we worked.")
+CACHE_NOT_SYNCED: Final = _internal("CacheNotSynced", "A cache has not seen the plane yet.")
+WRITE_NOT_SEEN: Final = _internal("WriteNotSeen", "The cache has not seen our last write yet.")
+CONFLICT: Final = _internal("Conflict", "Somebody wrote first; the object is read again.")
+THROTTLED: Final = _internal("Throttled", "The server asked us to wait.")
+UNAVAILABLE: Final = _internal("Unavailable", "The server is away or failed to answer.")
+FORBIDDEN: Final = _internal("Forbidden", "The server refused us a right we need.")
+REFUSED: Final = _internal("Refused", "The server refused what we sent, for good.")
+INVARIANT_BROKEN: Final = _internal("InvariantBroken", "Our own code met what cannot be: a bug.")
+MALFORMED_OBJECT: Final = _internal("MalformedObject", "A stored object cannot be read.")
+
+FINALIZER_MISSING: Final = _internal(
+    "FinalizerMissing", "Our finalizer is added before anything else."
+)
+FINALIZER_DONE: Final = _internal("FinalizerDone", "What the finalizer guarded is gone.")
+RETIRED_FINALIZER: Final = _internal(
+    "RetiredFinalizer", "A finalizer of an older operator is removed."
+)
+ABSENT: Final = _internal("Absent", "The wanted object does not exist.")
+DRIFTED: Final = _internal("Drifted", "The object differs from what is wanted in fields we own.")
+NOT_WANTED: Final = _internal("NotWanted", "Nobody asks for the object any more.")
+NOT_FEDERATED: Final = _internal("NotFederated", "The deployment is not on the hub yet.")
+OWNER_ABSENT: Final = _internal("OwnerAbsent", "The owner the copy needs does not exist.")
+POLICY_ABSENT: Final = _internal("PolicyAbsent", "No live policy for the city exists yet.")
+STILL_TERMINATING: Final = _internal("StillTerminating", "The object is going and not gone yet.")
+STATUS_CHANGED: Final = _internal("StatusChanged", "The status differs from what is stored.")
+SLOT_MISSING: Final = _internal("SlotMissing", "A slot has no Instance.")
+SLOT_IN_FLIGHT: Final = _internal("SlotInFlight", "A slot is on its way; others wait for it.")
+SLOT_FOREIGN: Final = _internal("SlotForeign", "A slot holds an Instance of another deployment.")
+STALE_TEMPLATE: Final = _internal("StaleTemplate", "An Instance does not run the current template.")
+SURPLUS: Final = _internal("Surplus", "An Instance is above the wanted number.")
+STRAY: Final = _internal("Stray", "An Instance has a name that is no slot's.")
+NETWORK_READY: Final = _internal("NetworkReady", "The network is ready, so its gate goes.")
+NETWORKING_OFF: Final = _internal("NetworkingOff", "Networking is off, so its gate goes.")
+
+
+MEANINGS: Final[Mapping[str, Meaning]] = MappingProxyType(_meanings)
+"""Every reason of this page by its word."""

@@ -1,0 +1,83 @@
+"""The hash that tells whether an instance was made from the current template (`docs/spec/cell.md`
+5.3).
+
+It is taken over the template as served, without what carries no meaning, so that a field or default
+added to the API rolls nothing. Pure; whether an instance is replaced is decided by the cell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from enum import Enum
+from hashlib import sha256
+from typing import Final
+
+from compute_api_types.wire import JsonObject, JsonValue
+
+_VERSION: Final = 1
+# Of a newer version only the number is known, so whatever follows it may be anything.
+_VERSIONED: Final = re.compile(r"v([1-9][0-9]{0,8})-.+")
+
+# Set by the cell on its Instances; a template that carries them means nothing by it.
+_NOT_TEMPLATE: Final = frozenset({"location", "controller"})
+
+
+class HashVerdict(Enum):
+    """What a hash found on an instance says about it."""
+
+    CURRENT = "current"
+    STALE = "stale"
+    NOT_JUDGED = "not judged"
+    """Made by a newer release than this one: neither rolled nor counted as updated."""
+
+
+def derive_template_hash(template: JsonValue) -> str:
+    """The hash of `spec.template` as the API server served it.
+
+    Example: specs `{"a": 0, "b": ""}` and `{"a": 0}` have the same hash, `{}` has another.
+    """
+    kept = _without_empty(_meaningful(template))
+    # Unescaped and sorted by code point, which is Python's order of strings.
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # A lone surrogate can be parsed from JSON and has no UTF-8 form: no reason for a traceback.
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"v{_VERSION}-{digest[:16]}"
+
+
+def judge_template_hash(found: str | None, template: JsonValue) -> HashVerdict:
+    """Whether an instance with this hash was made from this template."""
+    if found == derive_template_hash(template):
+        return HashVerdict.CURRENT
+    parts = _VERSIONED.fullmatch(found or "")
+    if parts and int(parts[1]) > _VERSION:
+        return HashVerdict.NOT_JUDGED
+    return HashVerdict.STALE
+
+
+def _meaningful(template: JsonValue) -> JsonObject:
+    document = _mapping(template)
+    metadata, spec = _mapping(document.get("metadata")), _mapping(document.get("spec"))
+    return {
+        "metadata": {key: metadata.get(key) for key in ("labels", "annotations")},
+        "spec": {key: value for key, value in spec.items() if key not in _NOT_TEMPLATE},
+    }
+
+
+def _mapping(found: JsonValue) -> Mapping[str, JsonValue]:
+    return found if isinstance(found, dict) else {}
+
+
+def _without_empty(found: JsonValue) -> JsonValue:
+    """Bottom-up without map entries that hold nothing; list elements, 0 and false stay."""
+    if isinstance(found, list):
+        return [_without_empty(element) for element in found]
+    if not isinstance(found, dict):
+        return found
+    kept = {key: _without_empty(value) for key, value in found.items()}
+    return {key: value for key, value in kept.items() if not _is_empty(value)}
+
+
+def _is_empty(value: JsonValue) -> bool:
+    return value is None or value in ("", {}, [])

@@ -1,0 +1,80 @@
+"""What the rules must be told: which cities are served, what the requester may use.
+
+Whoever calls the rules reads these from the plane of the request. "Could not read" is a value of
+its own, because it must end in "cannot decide" and never in an empty list (`docs/spec/api.md`
+12.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from compute_api_types.labels import TOPOLOGY_CITY_CODE
+from compute_api_types.names import is_routable_city
+from compute_api_types.validation.document import root
+from compute_api_types.validation.rendering import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from compute_api_types.validation.document import Document
+
+SERVER_ERROR: Final = 500
+
+
+class Review(Enum):
+    """The answer to one SubjectAccessReview for the verb `use` on a network."""
+
+    ALLOWED = auto()
+    DENIED = auto()
+    FAILED = auto()
+
+
+class Unknown(Enum):
+    """Why there are no facts of a kind."""
+
+    NETWORKING_OFF = auto()
+    """Not served or switched off: every city counts as served, every network as usable."""
+    UNREAD = auto()
+    """Not needed, or the read failed; the rules tell the two apart."""
+
+
+NETWORKING_OFF: Final = Unknown.NETWORKING_OFF
+UNREAD: Final = Unknown.UNREAD
+
+Cities: TypeAlias = "frozenset[str] | Literal[Unknown.NETWORKING_OFF, Unknown.UNREAD]"
+Reviews: TypeAlias = "Mapping[str, Review] | Literal[Unknown.NETWORKING_OFF]"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known on the plane of the request; a network without a review counts as failed."""
+
+    project: str
+    cities: Cities = UNREAD
+    reviews: Reviews = field(default_factory=dict[str, Review])
+
+
+@dataclass(frozen=True, slots=True)
+class CannotDecide:
+    """Neither admitted nor refused: the request must be tried again, or names no project."""
+
+    message: str
+    code: int = SERVER_ERROR
+
+
+def derive_unavailable(project: str) -> CannotDecide:
+    """The project is not engaged on this replica, or its Locations cannot be read."""
+    return CannotDecide(f"project {quote(project)} is not available for admission yet, try again")
+
+
+def derive_city_codes(locations: Iterable[Document]) -> frozenset[str]:
+    """The city codes that a plane's Locations serve, as far as they can be a label value."""
+    codes = (
+        root(location).section("spec").section("topology").text(TOPOLOGY_CITY_CODE)
+        for location in locations
+    )
+    return frozenset(code for code in codes if is_routable_city(code))
