@@ -36,14 +36,14 @@ def to_yaml(document: JsonObject) -> str:
     )
 
 
-def wanted_files() -> dict[Path, str]:
-    files = {FOLDER / _file_name(crd): to_yaml(crd) for crd in derive_crds()}
+def wanted_files(folder: Path = FOLDER) -> dict[Path, str]:
+    files = {folder / _file_name(crd): to_yaml(crd) for crd in derive_crds()}
     kustomization: JsonObject = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [*sorted(path.name for path in files)],
     }
-    return {**files, FOLDER / "kustomization.yaml": to_yaml(kustomization)}
+    return {**files, folder / "kustomization.yaml": to_yaml(kustomization)}
 
 
 def _file_name(crd: JsonObject) -> str:
@@ -54,16 +54,23 @@ def _file_name(crd: JsonObject) -> str:
             raise ValueError("naming a CRD's file: the document has no group and plural")
 
 
-def differences(wanted: dict[Path, str]) -> list[str]:
-    """What is out of date, as lines to print; empty when every file is as wanted."""
+def differences(folder: Path = FOLDER) -> list[str]:
+    """What is out of date, as lines to print; empty when every byte is as wanted."""
     lines: list[str] = []
+    wanted = wanted_files(folder)
     for path, text in wanted.items():
-        found = path.read_text("utf-8") if path.exists() else ""
+        found = path.read_bytes().decode("utf-8") if path.exists() else ""
         if found != text:
-            lines += [f"crds: {path.relative_to(ROOT)} is out of date; run `./dev crds`"]
+            lines += [f"crds: {path.name} is out of date; run `./dev crds`"]
             lines += _summary(found, text)
-    strays = sorted(path for path in FOLDER.glob("*.yaml") if path not in wanted)
-    return lines + [f"crds: {path.relative_to(ROOT)} belongs to no model" for path in strays]
+    strays = sorted(path for path in folder.glob("*.yaml") if path not in wanted)
+    return lines + [f"crds: {path.name} belongs to no model" for path in strays]
+
+
+def write(folder: Path = FOLDER) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in wanted_files(folder).items():
+        path.write_text(text, "utf-8", newline="\n")
 
 
 def _summary(found: str, wanted: str) -> list[str]:
@@ -80,15 +87,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the CRDs from the models.")
     parser.add_argument("--check", action="store_true", help="only say what is out of date")
     check: bool = parser.parse_args().check
-    wanted = wanted_files()
-    if check:
-        stale = differences(wanted)
-        print("\n".join(stale), end="\n" if stale else "")
-        return 1 if stale else 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for path, text in wanted.items():
-        path.write_text(text, "utf-8", newline="\n")
-    return 0
+    if not check:
+        write()
+        return 0
+    stale = differences()
+    for line in stale:
+        print(line)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

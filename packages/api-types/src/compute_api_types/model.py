@@ -7,6 +7,8 @@ coercing `"80"` to 80 would change what a copy carries. Nothing here knows a par
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -46,7 +48,7 @@ class Model(BaseModel):
         """The object a parsed document describes; fields we do not know are passed over.
 
         Raises:
-            MalformedObjectError: when it is not such an object; it names every field that says so.
+            MalformedObjectError: when it is not such an object; it names the fields that say so.
         """
         return cls._validate(document, extra="ignore")
 
@@ -60,14 +62,15 @@ class Model(BaseModel):
         try:
             return cls.model_validate_json(text, extra="ignore", by_alias=True, by_name=False)
         except ValidationError as error:
-            raise MalformedObjectError(cls.__name__, problems_of(error)) from None
+            what = describe(cls.__name__, _parsed(text))
+            raise MalformedObjectError(what, problems_of(error)) from None
 
     @classmethod
     def build(cls, document: object) -> Self:
         """The object a document of our own describes; an unknown field is refused.
 
         Raises:
-            MalformedObjectError: when it is not such an object; it names every field that says so.
+            MalformedObjectError: when it is not such an object; it names the fields that say so.
         """
         return cls._validate(document, extra="forbid")
 
@@ -86,6 +89,14 @@ class Model(BaseModel):
         """The document to send: camelCase, absent instead of null, status integers always there."""
         document: JsonObject = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         return document
+
+
+def _parsed(text: bytes | str) -> object:
+    """The document once more, for its name in an error; None where it is no JSON at all."""
+    with suppress(ValueError, RecursionError):
+        parsed: object = json.loads(text)
+        return parsed
+    return None
 
 
 def _is_document(found: object) -> bool:

@@ -24,6 +24,9 @@ MAP_FIELDS: Final = frozenset(
 # A key can be as long as a tenant likes; a path is for reading.
 _LONGEST_KEY: Final = 64
 
+# A document of a megabyte can be wrong in every line; nobody reads further than this.
+MOST_PROBLEMS: Final = 100
+
 
 class ProblemKind(StrEnum):
     """The part of the vocabulary of api.md 12.1 that a schema can find."""
@@ -87,7 +90,7 @@ class FieldProblem:
 
 
 class MalformedObjectError(ValueError):
-    """A document is not the object it should be; `problems` names every field that says so."""
+    """A document is not the object it should be; `problems` names the fields that say so."""
 
     def __init__(self, what: str, problems: Sequence[FieldProblem]) -> None:
         first = problems[0]
@@ -98,9 +101,9 @@ class MalformedObjectError(ValueError):
 
 
 def problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
-    """Pydantic's complaints in our words, in the order of the document."""
+    """Pydantic's complaints in our words, the first of them, in the order of the document."""
     # No input and no link in a message: the one may be a secret, the other is not ours.
-    details = error.errors(include_url=False, include_input=False)
+    details = error.errors(include_url=False, include_input=False)[:MOST_PROBLEMS]
     return tuple(_problem(detail) for detail in details if not _is_echo(detail, details))
 
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compute_api_types.conditions import (
@@ -17,6 +17,9 @@ from compute_api_types.conditions import (
 )
 from compute_api_types.meta import format_timestamp
 from compute_api_types.testing import a_condition
+
+# A busy machine makes an example slow, not wrong.
+UNHURRIED = settings(deadline=None)
 
 TYPES = st.sampled_from(["Ready", "Available", "Programmed", "QuotaGranted", "Foreign"])
 WORDS: tuple[ConditionStatus, ...] = ("True", "False", "Unknown")
@@ -43,6 +46,7 @@ FOUND = st.lists(
 
 
 @given(FOUND, SAID, MOMENTS)
+@UNHURRIED
 def test_the_time_moves_exactly_when_the_status_does(
     found: tuple[Condition, ...], said: list[Statement], now: datetime
 ) -> None:
@@ -56,6 +60,7 @@ def test_the_time_moves_exactly_when_the_status_does(
 
 
 @given(FOUND, SAID, MOMENTS)
+@UNHURRIED
 def test_each_of_our_types_is_there_once_and_says_what_we_said(
     found: tuple[Condition, ...], said: list[Statement], now: datetime
 ) -> None:
@@ -71,6 +76,7 @@ def test_each_of_our_types_is_there_once_and_says_what_we_said(
 
 
 @given(FOUND, SAID, MOMENTS)
+@UNHURRIED
 def test_what_is_not_ours_stays_in_text_and_order(
     found: tuple[Condition, ...], said: list[Statement], now: datetime
 ) -> None:
@@ -82,6 +88,7 @@ def test_what_is_not_ours_stays_in_text_and_order(
 
 
 @given(FOUND, SAID, MOMENTS, MOMENTS)
+@UNHURRIED
 def test_saying_it_again_later_changes_nothing(
     found: tuple[Condition, ...], said: list[Statement], now: datetime, later: datetime
 ) -> None:
@@ -90,6 +97,7 @@ def test_saying_it_again_later_changes_nothing(
 
 
 @given(FOUND, SAID, MOMENTS)
+@UNHURRIED
 def test_raw_and_typed_merge_agree(
     found: tuple[Condition, ...], said: list[Statement], now: datetime
 ) -> None:
@@ -98,6 +106,7 @@ def test_raw_and_typed_merge_agree(
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=2000))
+@UNHURRIED
 def test_any_message_becomes_one_that_can_be_shown(text: str) -> None:
     message = derive_message(text)
     assert len(message) <= 1024
@@ -107,6 +116,7 @@ def test_any_message_becomes_one_that_can_be_shown(text: str) -> None:
 
 
 @given(st.lists(STATEMENTS, max_size=8))
+@UNHURRIED
 def test_the_summary_is_the_first_of_the_highest_rank(said: list[Statement]) -> None:
     chosen = summarise(said)
     if not said:

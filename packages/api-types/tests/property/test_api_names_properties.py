@@ -1,4 +1,4 @@
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compute_api_types import names
@@ -8,6 +8,9 @@ from compute_api_types.names import (
     NamingError,
     UndecodableIdentityError,
 )
+
+# A busy machine makes an example slow, not wrong.
+UNHURRIED = settings(deadline=None)
 
 DNS_LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 SUBDOMAINS = (
@@ -28,6 +31,7 @@ def names_of(identity: tuple[str, str, str, str]) -> DeploymentNames:
 
 
 @given(CLUSTER_NAMES)
+@UNHURRIED
 def test_a_cluster_name_survives_its_encoding(name: str) -> None:
     encoded = names.encode_cluster_name(name)
     assert names.is_label_value(encoded.value)
@@ -35,6 +39,7 @@ def test_a_cluster_name_survives_its_encoding(name: str) -> None:
 
 
 @given(DNS_LABELS)
+@UNHURRIED
 def test_a_project_survives_its_encoding_and_needs_no_hash_up_to_55_characters(name: str) -> None:
     encoded = names.encode_cluster_name(name)
     decoded = names.decode_cluster_name(encoded.value, encoded.full, owner="it")
@@ -44,6 +49,7 @@ def test_a_project_survives_its_encoding_and_needs_no_hash_up_to_55_characters(n
 
 
 @given(st.text(), st.text() | st.none())
+@UNHURRIED
 def test_any_label_decodes_or_is_undecodable(value: str, full: str | None) -> None:
     try:
         decoded = names.decode_cluster_name(value, full, owner="it")
@@ -53,6 +59,7 @@ def test_any_label_decodes_or_is_undecodable(value: str, full: str | None) -> No
 
 
 @given(st.text())
+@UNHURRIED
 def test_any_name_is_encoded_or_refused(name: str) -> None:
     try:
         encoded = names.encode_cluster_name(name)
@@ -63,12 +70,14 @@ def test_any_name_is_encoded_or_refused(name: str) -> None:
 
 
 @given(CLUSTER_NAMES, CLUSTER_NAMES)
+@UNHURRIED
 def test_two_cluster_names_never_share_a_label(one: str, other: str) -> None:
     assume(one != other)
     assert names.encode_cluster_name(one).value != names.encode_cluster_name(other).value
 
 
 @given(IDENTITIES, st.integers(min_value=0, max_value=999))
+@UNHURRIED
 def test_derived_names_are_dns_labels_with_their_ordinal(
     identity: tuple[str, str, str, str], ordinal: int
 ) -> None:
@@ -89,6 +98,7 @@ def as_identity(identity: tuple[str, str, str, str]) -> tuple[str, str, str]:
 
 
 @given(st.lists(IDENTITIES, min_size=2, max_size=20, unique_by=as_identity))
+@UNHURRIED
 def test_hashed_names_of_different_identities_never_collide(
     identities: list[tuple[str, str, str, str]],
 ) -> None:
@@ -100,6 +110,7 @@ SHARP = st.tuples(st.just("w"), st.sampled_from("ab"), st.sampled_from(["a", "a-
 
 
 @given(st.lists(SHARP, min_size=2, max_size=20, unique_by=as_identity))
+@UNHURRIED
 def test_parts_of_an_identity_cannot_be_shifted_into_each_other(
     identities: list[tuple[str, str, str, str]],
 ) -> None:
@@ -108,6 +119,7 @@ def test_parts_of_an_identity_cannot_be_shifted_into_each_other(
 
 
 @given(st.lists(CITIES, min_size=2, max_size=20, unique=True))
+@UNHURRIED
 def test_second_policy_names_of_different_cities_never_collide(cities: list[str]) -> None:
     second = [names.derive_policy_names(city)[1] for city in cities]
     assert len(set(second)) == len(second)
@@ -117,6 +129,7 @@ LABEL_TEXTS = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,250}[A-Za-z0-9])?", f
 
 
 @given(LABEL_TEXTS)
+@UNHURRIED
 def test_a_shortened_value_is_a_label_and_the_full_one_is_kept(text: str) -> None:
     label = names.derive_label_value(text)
     assert names.is_label_value(label.value)
@@ -124,12 +137,14 @@ def test_a_shortened_value_is_a_label_and_the_full_one_is_kept(text: str) -> Non
 
 
 @given(st.lists(LABEL_TEXTS, min_size=2, max_size=20, unique=True))
+@UNHURRIED
 def test_shortened_values_never_collide(texts: list[str]) -> None:
     values = [names.derive_label_value(text).value for text in texts]
     assert len(set(values)) == len(values)
 
 
 @given(st.uuids().map(str))
+@UNHURRIED
 def test_a_hub_namespace_gives_its_uid_back(uid: str) -> None:
     name = names.derive_hub_namespace(uid)
     assert names.is_dns_label(name)

@@ -2,10 +2,13 @@ import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compute_api_types.quantity import PATTERN, QuantityError, parse_quantity, round_up
+
+# A busy machine makes an example slow, not wrong.
+UNHURRIED = settings(deadline=None)
 
 NUMBERS = st.from_regex(r"[+-]?([0-9]{1,15}(\.[0-9]{0,9})?|\.[0-9]{1,9})", fullmatch=True)
 SUFFIXES = {
@@ -25,11 +28,13 @@ def exact(number: str, suffix: str) -> Decimal:
 
 
 @given(QUANTITIES)
+@UNHURRIED
 def test_a_quantity_is_exact_against_decimal(quantity: tuple[str, str]) -> None:
     assert parse_quantity("".join(quantity)) == Fraction(exact(*quantity))
 
 
 @given(NUMBERS, st.integers(min_value=-64, max_value=64), st.sampled_from("eE"))
+@UNHURRIED
 def test_an_exponent_is_exact_against_decimal(number: str, exponent: int, sign: str) -> None:
     with localcontext() as context:
         context.prec = 200
@@ -38,6 +43,7 @@ def test_an_exponent_is_exact_against_decimal(number: str, exponent: int, sign: 
 
 
 @given(st.lists(QUANTITIES, max_size=20))
+@UNHURRIED
 def test_sums_are_exact_against_decimal(quantities: list[tuple[str, str]]) -> None:
     with localcontext() as context:
         context.prec = 200
@@ -47,12 +53,14 @@ def test_sums_are_exact_against_decimal(quantities: list[tuple[str, str]]) -> No
 
 
 @given(QUANTITIES, QUANTITIES)
+@UNHURRIED
 def test_order_is_that_of_decimal(one: tuple[str, str], other: tuple[str, str]) -> None:
     smaller = parse_quantity("".join(one)) < parse_quantity("".join(other))
     assert smaller == (exact(*one) < exact(*other))
 
 
 @given(QUANTITIES, st.sampled_from([Fraction(1), Fraction(1, 1000), Fraction(2**20)]))
+@UNHURRIED
 def test_whole_units_cover_the_amount_and_one_less_does_not(
     quantity: tuple[str, str], unit: Fraction
 ) -> None:
@@ -63,6 +71,7 @@ def test_whole_units_cover_the_amount_and_one_less_does_not(
 
 
 @given(st.text(max_size=20) | st.from_regex(PATTERN))
+@UNHURRIED
 def test_any_text_has_a_value_or_is_refused_and_what_has_one_fits_the_schema(text: str) -> None:
     try:
         parse_quantity(text)

@@ -3,7 +3,6 @@ from collections.abc import Callable
 import pytest
 
 from compute_api_types import labels
-from compute_api_types.model import Model
 from compute_api_types.template_hash import HashVerdict, judge_template_hash
 from compute_api_types.testing import (
     PROVIDER_FINALIZER,
@@ -21,40 +20,11 @@ from compute_api_types.testing import (
     with_workload_status,
 )
 from compute_api_types.v1alpha.instance import InstanceStatus
-from compute_api_types.v1alpha.workload import WorkloadStatus
+from compute_api_types.v1alpha.workload import Workload, WorkloadStatus
 from compute_api_types.v1alpha.workload_deployment import WorkloadDeploymentStatus
-from compute_api_types.wire import JsonObject
+from compute_api_types.validation import Facts, Review, review_workload
 
 LONG = "a-very-long-workload-name-that-nobody-should-choose-but-the-api-server-accepts-it"
-
-
-BUILT: list[Model] = [
-    a_workload(),
-    a_workload(LONG, placements=[a_placement("a", ["DFW", "LHR"], replicas=1000)]),
-    a_workload(template=a_template(annotations={labels.SSH_KEYS: "a:ssh-ed25519 AAAA"})),
-    a_deployment(),
-    a_deployment(a_workload(LONG)),
-    an_instance(),
-    an_instance(a_deployment(a_workload(LONG)), 3, gates=()),
-    an_instance(gates=(), observed_hash="v1-0", conditions=(a_condition(),)),
-    terminating(a_workload()),
-    terminating(a_deployment()),
-    terminating(an_instance()),
-    with_workload_status(a_workload(), WorkloadStatus.defaulted()),
-    with_deployment_status(a_deployment(), WorkloadDeploymentStatus.defaulted()),
-]
-
-
-@pytest.mark.parametrize("built", BUILT)
-def test_whatever_a_builder_builds_is_valid_against_the_schema(
-    built: Model, schema_errors: Callable[[JsonObject], list[str]]
-) -> None:
-    assert schema_errors(built.to_document()) == []
-
-
-@pytest.mark.parametrize("built", BUILT)
-def test_whatever_a_builder_builds_can_be_built_from_its_document(built: Model) -> None:
-    assert type(built).build(built.to_document()) == built
 
 
 def test_an_instance_is_tied_to_its_deployment_and_that_to_its_workload() -> None:
@@ -128,6 +98,23 @@ def test_a_terminating_object_keeps_its_finalizers_or_gets_its_owners() -> None:
     assert held.metadata.finalizers == ("example.net/x",)
     assert terminating(held).metadata.finalizers == ("example.net/x",)
     assert held.metadata.is_terminating
+
+
+ADMITTED = [
+    a_workload(),
+    a_workload("w" * 253),
+    a_workload(template=a_template(annotations={labels.RESTARTED_AT: "2026-06-20T09:00:00Z"})),
+    a_workload(
+        placements=[a_placement("a", ["DFW"], replicas=1000), a_placement("b", ["LHR"])],
+        template=a_template(template_labels={"app": "web"}),
+    ),
+]
+
+
+@pytest.mark.parametrize("workload", ADMITTED)
+def test_a_workload_that_was_built_is_one_that_admission_lets_in(workload: Workload) -> None:
+    facts = Facts("p", frozenset({"DFW", "LHR"}), {"default": Review.ALLOWED})
+    assert review_workload(workload.to_document(), None, facts) == ()
 
 
 IMPOSSIBLE: dict[str, list[Callable[[], object]]] = {

@@ -302,6 +302,7 @@ def test_an_instance_on_its_way_is_provisional(reason: str, quota: Statement) ->
         (said(READY, "True", "Available"), GRANTED),
         (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "False", "QuotaExceeded")),
         (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "Unknown", "QuotaNoBudget")),
+        (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "False", "PendingEvaluation")),
         (said(READY, "False", "Pending"),),
         (GRANTED,),
         (),

@@ -279,6 +279,20 @@ P = "spec.placements[0]"
         ),
         (
             "spec.template.spec.volumes",
+            [{"name": "a", "configMap": {"optional": "true"}}],
+            "spec.template.spec.volumes[0].configMap.optional",
+            "Invalid",
+            "must be true or false",
+        ),
+        (
+            "spec.template.spec.volumes",
+            [{"name": "a", "configMap": {"optional": 1}}],
+            "spec.template.spec.volumes[0].configMap.optional",
+            "Invalid",
+            "must be true or false",
+        ),
+        (
+            "spec.template.spec.volumes",
             [
                 {
                     "name": "a",
@@ -337,11 +351,26 @@ def test_what_is_no_json_is_refused(text: bytes | str) -> None:
         Workload.read_json(text)
 
 
-def test_json_and_documents_are_refused_for_the_same_fields() -> None:
+def test_json_and_documents_are_refused_for_the_same_fields_and_in_the_same_words() -> None:
     document = put(workload_document(), f"{P}.cityCodes", [1, 2])
     with pytest.raises(MalformedObjectError) as error:
         Workload.read_json(json.dumps(document))
     assert error.value.problems == refused(document).problems
+    assert str(error.value) == str(refused(document))
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "NaN", "1e400", "-0.5"])
+def test_numbers_that_no_field_can_hold_are_refused(number: str) -> None:
+    text = json.dumps(workload_document()).replace('"minReplicas": 1', f'"minReplicas": {number}')
+    with pytest.raises(MalformedObjectError):
+        Workload.read_json(text)
+
+
+def test_problems_end_where_nobody_reads_on() -> None:
+    sevens: list[JsonValue] = [7] * 5000
+    error = refused(put(workload_document(), f"{P}.cityCodes", sevens))
+    assert len(error.problems) == problems.MOST_PROBLEMS
+    assert error.problems[99].path == f"{P}.cityCodes[99]"
 
 
 def test_paths_show_no_control_characters_and_end() -> None:

@@ -1,18 +1,38 @@
-"""Any object the CRD lets through survives model → JSON → model, built from the schema itself."""
+"""Models and CRDs agree: the specification's examples, builders, whatever the schema allows."""
 
 import json
-from collections.abc import Callable
+import re
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from compute_api_types import labels
+from compute_api_types.crd import derive_crds
 from compute_api_types.model import Model
 from compute_api_types.problems import MalformedObjectError
+from compute_api_types.testing import (
+    a_condition,
+    a_deployment,
+    a_placement,
+    a_template,
+    a_workload,
+    an_instance,
+    terminating,
+    with_deployment_status,
+    with_workload_status,
+)
 from compute_api_types.v1alpha.instance import Instance
-from compute_api_types.v1alpha.workload import Workload
-from compute_api_types.v1alpha.workload_deployment import WorkloadDeployment
+from compute_api_types.v1alpha.workload import Workload, WorkloadStatus
+from compute_api_types.v1alpha.workload_deployment import (
+    WorkloadDeployment,
+    WorkloadDeploymentStatus,
+)
 from compute_api_types.wire import JsonObject, JsonValue
 
 MODELS: dict[str, type[Model]] = {
@@ -20,14 +40,6 @@ MODELS: dict[str, type[Model]] = {
     "WorkloadDeployment": WorkloadDeployment,
     "Instance": Instance,
 }
-WORDS = st.text(alphabet="abcXYZ0-./é\n", max_size=6)
-NAMES = st.sampled_from("abcdef")
-TIMES = st.sampled_from(
-    ["1970-01-01T00:00:00Z", "2026-06-20T09:00:04.25Z", "2026-06-20T11:00:04+02:00"]
-)
-NUMBERS_OR_WORDS: st.SearchStrategy[JsonValue] = st.one_of(st.integers(-5, 70000), WORDS)
-AMOUNTS: list[JsonValue] = [0, -3, 2**63 - 1, "2Gi", "2048Mi", "+.5e-3", "1e1.5", "100n"]
-QUANTITIES = st.sampled_from(AMOUNTS)
 
 
 def obj(found: JsonValue) -> JsonObject:
@@ -35,10 +47,125 @@ def obj(found: JsonValue) -> JsonObject:
     return found
 
 
+@cache
+def schema_of(kind: str) -> JsonObject:
+    for document in derive_crds():
+        match document:
+            case {
+                "spec": {
+                    "names": {"kind": found},
+                    "versions": [{"schema": {"openAPIV3Schema": dict(schema)}}],
+                }
+            } if found == kind:
+                return schema
+            case _:
+                continue
+    raise AssertionError(f"no CRD of kind {kind}")
+
+
+def schema_errors(document: JsonObject) -> list[str]:
+    """What the schema of its kind finds wrong with an object."""
+    validator = Draft202012Validator(schema_of(str(document["kind"])))
+    # The stubs leave the second, unused argument without a type.
+    found = validator.iter_errors(document)  # pyright: ignore[reportUnknownMemberType]
+    return [str(error.message) for error in found]
+
+
+# --- the examples of docs/spec/api.md 17, taken from the page itself ------------------------------
+
+PAGE = Path(__file__).parents[4] / "docs" / "spec" / "api.md"
+
+
+def examples() -> list[JsonObject]:
+    section = PAGE.read_text("utf-8").split("## 17. Examples")[1]
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)]
+
+
+def with_defaults(schema: JsonValue, found: JsonValue) -> JsonValue:
+    """What an API server makes of an object before it validates it."""
+    if isinstance(schema, dict) and isinstance(found, dict):
+        fields = obj(schema.get("properties", {}))
+        filled = {
+            name: obj(field)["default"] for name, field in fields.items() if "default" in obj(field)
+        }
+        complete = {**filled, **found}
+        return {name: with_defaults(fields.get(name), each) for name, each in complete.items()}
+    if isinstance(schema, dict) and isinstance(found, list):
+        return [with_defaults(schema.get("items"), element) for element in found]
+    return found
+
+
+def test_there_are_two_examples() -> None:
+    assert [each["kind"] for each in examples()] == ["Workload", "Instance"]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_an_example_survives_reading_building_and_writing(index: int) -> None:
+    example = examples()[index]
+    model = MODELS[str(example["kind"])]
+    assert model.read(example).to_document() == example
+    assert model.build(example).to_document() == example
+    assert model.read_json(json.dumps(example)).to_document() == example
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_an_example_is_valid_once_defaults_are_filled_in(index: int) -> None:
+    example = examples()[index]
+    assert schema_errors(obj(with_defaults(schema_of(str(example["kind"])), example))) == []
+
+
+def test_defaults_fill_what_the_first_example_leaves_out() -> None:
+    workload = Workload.read(with_defaults(schema_of("Workload"), examples()[0]))
+    assert workload.spec.placements[0].scale_settings.instance_management_policy == "OrderedReady"
+    assert workload.status == WorkloadStatus.defaulted()
+
+
+# --- builders -------------------------------------------------------------------------------------
+
+LONG = "a-very-long-workload-name-that-nobody-should-choose-but-the-api-server-accepts-it"
+
+BUILT: list[Model] = [
+    a_workload(),
+    a_workload(LONG, placements=[a_placement("a", ["DFW", "LHR"], replicas=1000)]),
+    a_workload(template=a_template(annotations={labels.SSH_KEYS: "a:ssh-ed25519 AAAA"})),
+    a_deployment(),
+    a_deployment(a_workload(LONG)),
+    an_instance(),
+    an_instance(a_deployment(a_workload(LONG)), 3, gates=()),
+    an_instance(gates=(), observed_hash="v1-0", conditions=(a_condition(),)),
+    terminating(a_workload()),
+    terminating(a_deployment()),
+    terminating(an_instance()),
+    with_workload_status(a_workload(), WorkloadStatus.defaulted()),
+    with_deployment_status(a_deployment(), WorkloadDeploymentStatus.defaulted()),
+]
+
+
+@pytest.mark.parametrize("built", BUILT)
+def test_whatever_a_builder_builds_is_valid_against_the_schema(built: Model) -> None:
+    assert schema_errors(built.to_document()) == []
+
+
+@pytest.mark.parametrize("built", BUILT)
+def test_whatever_a_builder_builds_can_be_built_from_its_document(built: Model) -> None:
+    assert type(built).build(built.to_document()) == built
+
+
+# --- whatever the schema allows -------------------------------------------------------------------
+
+WORDS = st.text(alphabet="abcXYZ0-./é\n", max_size=6)
+NAMES = st.sampled_from("abcdef")
+TIMES = st.sampled_from(
+    ["1970-01-01T00:00:00Z", "2026-06-20T09:00:04.25Z", "2026-06-20T11:00:04+02:00"]
+)
+NUMBERS_OR_WORDS: st.SearchStrategy[JsonValue] = st.one_of(st.integers(-5, 70000), WORDS)
+AMOUNTS: list[JsonValue] = [0, -3, 2**63 - 1, "2Gi", "2048Mi", "+.5e-3", "1e1.5", "100n"]
+
+
 def values(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     """Everything a structural schema allows, small."""
     if "anyOf" in schema:
-        return QUANTITIES if "pattern" in schema else NUMBERS_OR_WORDS
+        return st.sampled_from(AMOUNTS) if "pattern" in schema else NUMBERS_OR_WORDS
     match schema["type"]:
         case "string":
             return strings(schema)
@@ -93,9 +220,10 @@ def objects(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     return st.fixed_dictionaries(must, optional=may).map(lambda found: {**found})
 
 
-def documents(kind: str, schema: JsonObject) -> st.SearchStrategy[JsonObject]:
-    properties = obj(schema["properties"])
-    required = schema.get("required", [])
+@cache
+def documents(kind: str) -> st.SearchStrategy[JsonObject]:
+    properties = obj(schema_of(kind)["properties"])
+    required = schema_of(kind).get("required", [])
     assert isinstance(required, list)
     parts = {name: values(obj(properties[name])) for name in ("spec", "status")}
     head: JsonObject = {
@@ -111,6 +239,7 @@ def documents(kind: str, schema: JsonObject) -> st.SearchStrategy[JsonObject]:
 
 # The whole schema is generated, which is slow to draw and worth it.
 THOROUGH = settings(
+    deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -121,12 +250,9 @@ WRONG: list[JsonValue] = [None, True, 1, 1.5, "x", [], {}, [{}], {"x": []}]
 @given(data=st.data())
 @THOROUGH
 def test_an_object_valid_under_the_crd_survives_the_model_unchanged(
-    kind: str,
-    schemas: dict[str, JsonObject],
-    schema_errors: Callable[[JsonObject], list[str]],
-    data: st.DataObject,
+    kind: str, data: st.DataObject
 ) -> None:
-    document = data.draw(documents(kind, schemas[kind]))
+    document = data.draw(documents(kind))
     assert schema_errors(document) == []
     model = MODELS[kind]
     read = model.read(document)
@@ -140,12 +266,9 @@ def test_an_object_valid_under_the_crd_survives_the_model_unchanged(
 @given(data=st.data())
 @THOROUGH
 def test_what_a_model_takes_is_valid_under_the_crd_and_the_rest_is_one_typed_error(
-    kind: str,
-    schemas: dict[str, JsonObject],
-    schema_errors: Callable[[JsonObject], list[str]],
-    data: st.DataObject,
+    kind: str, data: st.DataObject
 ) -> None:
-    document = data.draw(documents(kind, schemas[kind]))
+    document = data.draw(documents(kind))
     broken = replaced(document, data.draw(st.sampled_from(WRONG)), data)
     with suppress(MalformedObjectError):
         read = MODELS[kind].read(broken)
