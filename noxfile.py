@@ -29,6 +29,8 @@ TYPED: Final = (*(f"packages/{folder}" for folder in PACKAGES), "tests", "e2e", 
 def sync(session: nox.Session, lock: str, packages: tuple[str, ...]) -> None:
     """Makes the environment exactly what the lock says, and puts our packages beside it."""
     os.environ["UV_PYTHON_DOWNLOADS"] = "never"
+    # A company's own index has a company's own certificate authority: trust what the system trusts.
+    os.environ.setdefault("UV_SYSTEM_CERTS", "true")
     quiet = ("uv", "pip", "--quiet")
     session.run_install(*quiet, "sync", "--require-hashes", f"locks/{lock}.txt", external=True)
     ours = [part for folder in packages for part in ("--editable", f"packages/{folder}")]

@@ -1,0 +1,287 @@
+"""What a Workload says about itself, decided without a server."""
+
+from __future__ import annotations
+
+import pytest
+from management_builders.workload import Builders
+
+from compute_api_types import conditions, reasons
+from compute_management_operator.workload.observe import Deployment, Off, Seen
+from compute_management_operator.workload.plan import plan
+from compute_management_operator.workload.status import report
+from compute_operator_kit.errors import InvalidSpecError
+from compute_operator_kit.intents import Emit, Ensure, SetStatus
+from compute_operator_kit.objects import Unreadable
+from compute_operator_kit.outcomes import Applied, Effect, Outcome
+from compute_operator_kit.wire import (
+    Json,
+    JsonMapping,
+    JsonObject,
+    decode_object,
+    encode,
+    member_list,
+    member_text,
+)
+
+
+@pytest.fixture
+def build() -> Builders:
+    return Builders()
+
+
+def carried_out(seen: Seen, effect: Effect = Effect.EQUAL) -> Applied:
+    return Applied(tuple(Outcome(one, effect) for one in plan(seen)))
+
+
+def told(build: Builders, seen: Seen, effect: Effect = Effect.EQUAL) -> SetStatus:
+    (status,) = [
+        one
+        for one in report(seen, carried_out(seen, effect), build.now)
+        if isinstance(one, SetStatus)
+    ]
+    return status
+
+
+def stored(status: JsonMapping) -> JsonObject:
+    """The status as a plane gives it back."""
+    return decode_object(encode(status))
+
+
+def condition(status: JsonMapping, kind: str) -> tuple[str, str, str]:
+    found = [
+        entry
+        for entry in member_list(stored(status), "conditions")
+        if isinstance(entry, dict) and entry["type"] == kind
+    ]
+    assert len(found) == 1
+    entry = found[0]
+    return member_text(entry, "status"), member_text(entry, "reason"), member_text(entry, "message")
+
+
+def placement(status: JsonMapping, name: str) -> JsonObject:
+    found = [
+        entry
+        for entry in member_list(stored(status), "placements")
+        if isinstance(entry, dict) and entry["name"] == name
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_all_deployments_ready_is_ready(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs,))).status
+    assert condition(status, "Ready") == ("True", "PlacementsReady", "All deployments are ready")
+    available = ("True", "AvailablePlacementFound", "At least one available placement was found")
+    assert condition(status, "Available") == available
+    texas = placement(status, "texas")
+    assert condition(texas, "Ready")[0] == "True"
+    assert condition(texas, "Available")[1] == "AvailableDeploymentFound"
+    assert status["observedGeneration"] == 3
+
+
+@pytest.mark.parametrize("effect", [Effect.WRITTEN, Effect.FAILED, Effect.HELD])
+def test_what_this_pass_changed_or_could_not_is_not_ready_yet(
+    build: Builders, effect: Effect
+) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs,)), effect).status
+    assert condition(status, "Ready") == (
+        "False",
+        "InstancesProvisioning",
+        "Deployments are being brought up to date",
+    )
+
+
+@pytest.mark.spec("M-21")
+def test_one_available_deployment_is_enough_and_none_is_said(build: Builders) -> None:
+    none = told(build, build.a_moment(placements={})).status
+    assert condition(none, "Available")[1] == "NoAvailablePlacements"
+    assert condition(none, "Ready")[0] == "False"
+    up = build.a_deployment("texas", "DFW", status=build.ready(replicas=2))
+    going = build.a_deployment("texas", "LHR", status=build.ready(replicas=3), is_deleting=True)
+    status = told(build, build.a_moment(deployments=(up, going))).status
+    assert condition(status, "Available")[0] == "True"
+    assert (status["replicas"], status["deployments"]) == (5, 2)
+
+
+@pytest.mark.spec("M-21")
+def test_a_deployment_behind_its_generation_adds_nothing_to_updated(build: Builders) -> None:
+    behind = build.a_deployment("texas", "DFW", status=build.ready(observed=1))
+    status = told(build, build.a_moment(deployments=(behind,))).status
+    assert (status["updatedReplicas"], status["currentReplicas"]) == (0, 0)
+    assert (status["replicas"], status["readyReplicas"]) == (1, 1)
+    assert condition(status, "Ready")[0] == "False"
+
+
+@pytest.mark.spec("M-19")
+def test_a_blocking_reason_reaches_placement_and_workload(build: Builders) -> None:
+    said = ("False", reasons.QUOTA_NOT_GRANTED, "1 of 1 desired instances pending quota")
+    held = build.a_deployment("texas", "DFW", status=build.a_status(said, said))
+    status = told(build, build.a_moment(deployments=(held,))).status
+    for kind in ("Available", "Ready"):
+        assert condition(status, kind) == said
+        assert condition(placement(status, "texas"), kind) == said
+    entries = [one for one in member_list(stored(status), "conditions") if isinstance(one, dict)]
+    assert all(one["observedGeneration"] == 3 for one in entries)
+
+
+@pytest.mark.spec("M-20")
+@pytest.mark.parametrize("reason", [name for name, rank in conditions.RANKS.items() if rank > 1])
+def test_the_highest_rank_wins_over_placements(build: Builders, reason: str) -> None:
+    def blocked(placement_name: str, city: str, why: str) -> Deployment:
+        said = ("False", why, f"{why} in {city}")
+        return build.a_deployment(placement_name, city, status=build.a_status(said, said))
+
+    low = blocked("a", "DFW", reasons.INSTANCES_PROVISIONING)
+    high = blocked("b", "LHR", reason)
+    seen = build.a_moment(placements={"a": ("DFW",), "b": ("LHR",)}, deployments=(low, high))
+    assert condition(told(build, seen).status, "Available")[1] == reason
+    assert condition(told(build, seen).status, "Ready")[1] == reason
+
+
+@pytest.mark.spec("M-20")
+def test_equal_ranks_go_by_placement_then_by_deployment(build: Builders) -> None:
+    def blocked(name: str, city: str) -> Deployment:
+        said = ("False", reasons.IMAGE_UNAVAILABLE, f"{name} in {city}")
+        return build.a_deployment(name, city, status=build.a_status(said, said))
+
+    deployments = (blocked("a", "LHR"), blocked("b", "DFW"), blocked("b", "LHR"))
+    seen = build.a_moment(
+        placements={"b": ("DFW", "LHR"), "a": ("LHR",)},
+        deployments=deployments,
+    )
+    status = told(build, seen).status
+    assert condition(status, "Available")[2] == "a in LHR"
+    assert condition(placement(status, "b"), "Available")[2] == "b in DFW"
+
+
+@pytest.mark.spec("M-08")
+def test_a_city_without_location_is_named_where_it_blocks(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    seen = build.a_moment(
+        placements={"texas": ("DFW",), "moon": ("TYCHO", "APOLLO")}, deployments=(runs,)
+    )
+    status = told(build, seen).status
+    nowhere = ("False", "NoMatchingLocation", "No location found for city codes: APOLLO, TYCHO")
+    assert condition(placement(status, "moon"), "Available") == nowhere
+    assert condition(status, "Available")[0] == "True"
+    assert condition(status, "Ready") == nowhere
+
+
+def test_a_lost_location_is_said_while_the_city_runs_on(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    lost = told(build, build.a_moment(deployments=(runs,), served=frozenset[str]())).status
+    assert condition(lost, "Ready")[1] == "NoMatchingLocation"
+    assert condition(lost, "Available")[0] == "True"
+    for served in (Unreadable("Unavailable"), Off()):
+        status = told(build, build.a_moment(deployments=(runs,), served=served)).status
+        assert condition(status, "Ready")[0] == "True"
+
+
+@pytest.mark.spec("M-09")
+def test_a_failing_list_of_locations_takes_nothing_back(build: Builders) -> None:
+    before = told(build, build.a_moment(served=frozenset[str]())).status
+    after = told(
+        build, build.a_moment(served=Unreadable("Unavailable"), status=stored(before))
+    ).status
+    assert condition(placement(after, "texas"), "Available")[1] == "NoMatchingLocation"
+    fresh = told(build, build.a_moment(served=Unreadable("Unavailable"))).status
+    assert condition(placement(fresh, "texas"), "Available")[1] == "NoAvailableDeployments"
+
+
+@pytest.mark.spec("M-15")
+def test_missing_networks_are_named_in_order(build: Builders) -> None:
+    seen = build.a_moment(networks=("b", "a"))
+    status = told(build, seen).status
+    missing = ("False", "NetworkNotFound", "Unable to find networks: a, b")
+    assert condition(status, "Available") == missing
+    assert condition(status, "Ready") == missing
+    again = build.a_moment(networks=("b", "a"), status=stored(status))
+    assert told(build, again).status == status
+
+
+def test_a_left_over_deployment_keeps_the_workload_from_being_ready(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    left = build.a_deployment("old", "LHR", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs, left))).status
+    assert condition(status, "Ready")[1] == "InstancesProvisioning"
+    assert condition(placement(status, "old"), "Ready")[0] == "False"
+
+
+@pytest.mark.spec("M-13")
+def test_a_name_collision_is_said_with_the_name(build: Builders) -> None:
+    taken = build.a_deployment("x", "Y", name="web-texas-dfw", workload_uid="another")
+    hashed = next(
+        one.key.name for one in plan(build.a_moment(others=(taken,))) if isinstance(one, Ensure)
+    )
+    also = build.a_deployment("x", "Y", name=hashed, workload_uid="another")
+    status = told(build, build.a_moment(others=(taken, also))).status
+    collision = (
+        "False",
+        "NameCollision",
+        'Deployment name "web-texas-dfw" is taken by another workload',
+    )
+    assert condition(status, "Available") == collision
+
+
+@pytest.mark.spec("M-22")
+def test_times_move_only_with_status(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    first = told(build, build.a_moment(deployments=(runs,))).status
+    later = build.now.replace(hour=12)
+    seen = build.a_moment(deployments=(runs,), status=stored(first))
+    (again,) = [one for one in report(seen, carried_out(seen), later) if isinstance(one, SetStatus)]
+    assert again.status == first
+
+
+def test_a_deleting_workload_names_what_it_waits_for(build: Builders) -> None:
+    going = build.a_deployment("texas", "DFW", status=build.ready(), is_deleting=True)
+    status = told(build, build.a_moment(is_deleting=True, deployments=(going,)))
+    waiting = "Waiting for deployments to go: web-texas-dfw"
+    assert condition(status.status, "Ready") == ("False", "Terminating", waiting)
+    assert not status.provisional
+
+
+def test_nothing_is_told_before_the_finalizer_and_after_the_last_deployment(
+    build: Builders,
+) -> None:
+    for seen in (build.a_moment(has_finalizer=False), build.a_moment(is_deleting=True)):
+        assert not list(report(seen, Applied(), build.now))
+
+
+@pytest.mark.spec("M-24")
+def test_a_rejected_deployment_is_an_event_and_stops_no_status(build: Builders) -> None:
+    seen = build.a_moment()
+    (wanted,) = [one for one in plan(seen) if isinstance(one, Ensure)]
+    refused = InvalidSpecError(reasons.REFUSED, "creating WorkloadDeployment: refused")
+    outcomes = Applied((Outcome(wanted, Effect.FAILED, error=refused),))
+    planned = list(report(seen, outcomes, build.now))
+    assert isinstance(planned[0], SetStatus)
+    (event,) = [one for one in planned if isinstance(one, Emit)]
+    assert (event.reason, event.type) == ("DeploymentRejected", "Warning")
+
+
+def test_a_blocker_that_users_can_act_on_is_an_event_once(build: Builders) -> None:
+    seen = build.a_moment(networks=("absent",))
+    planned = list(report(seen, carried_out(seen), build.now))
+    (event,) = [one for one in planned if isinstance(one, Emit)]
+    assert event.reason == "NetworkNotFound"
+    assert event.after == planned[0]
+    again = build.a_moment(networks=("absent",), status=stored(told(build, seen).status))
+    assert not [
+        one for one in report(again, carried_out(again), build.now) if isinstance(one, Emit)
+    ]
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize("malformed", ["text", [None, 3, {"status": "True"}], {"type": "Ready"}])
+def test_a_malformed_deployment_status_breaks_nothing(build: Builders, malformed: Json) -> None:
+    odd = build.a_deployment(
+        "texas",
+        "DFW",
+        status={"conditions": malformed, "replicas": "many", "readyReplicas": -4},
+    )
+    status = told(build, build.a_moment(deployments=(odd,))).status
+    assert (status["replicas"], status["readyReplicas"]) == (0, 0)
+    assert condition(status, "Ready")[0] == "False"
