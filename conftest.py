@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
+import hypothesis
 import pytest
 import pytest_asyncio
 
@@ -22,6 +24,11 @@ RECORDS: Final = Path(__file__).parent / ".spec"
 MARKERS: Final = ("spec", "fault")
 # A passing phase never hides a failing one of the same test (setup, call, teardown report apart).
 WORST_LAST: Final = ("passed", "skipped", "failed")
+
+
+# No test judges time, and a run in CI tries what the run before it tried.
+hypothesis.settings.register_profile("ours", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("ours")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,7 +23,8 @@ from typing_extensions import override
 from tools.workspace import ROOT
 
 STATEMENT: Final = re.compile(r"^\W*\**([MCQE]-\d{2,3})\b", re.MULTILINE)
-FAULT_ROW: Final = re.compile(r"^\| ([A-G]\d{1,2}) \|", re.MULTILINE)
+# Rows of the fault matrix and of the security checks.
+FAULT_ROW: Final = re.compile(r"^\| ([A-GS]\d{1,2}) \|", re.MULTILINE)
 MARKERS: Final = frozenset({"spec", "fault"})
 TEST_ROOTS: Final = ("packages", "tests", "e2e")
 
