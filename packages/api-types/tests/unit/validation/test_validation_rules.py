@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+import yaml
 
 from compute_api_types.labels import RESTARTED_AT, SSH_KEYS, WORKLOAD_NAME, WORKLOAD_UID
 from compute_api_types.validation import NETWORKING_OFF, Facts, Json, Review
@@ -727,6 +728,15 @@ def test_what_is_deliberately_accepted_is_accepted(
     judge: Callable[[Document, Document | None, Facts], list[str] | CannotDecide],
 ) -> None:
     assert judge(build("sandbox", ACCEPTED), None, FACTS) == []
+
+
+def test_the_workload_of_the_specification_is_admitted(
+    judge: Callable[[Document, Document | None, Facts], list[str] | CannotDecide],
+) -> None:
+    examples = SPEC.read_text("utf-8").partition("\n## 17. ")[2]
+    document: Document = yaml.safe_load(examples.partition("```yaml\n")[2].partition("```")[0])
+    assert document["kind"] == "Workload"
+    assert judge(document, None, FACTS) == []
 
 
 def test_errors_come_in_the_order_of_evaluation(

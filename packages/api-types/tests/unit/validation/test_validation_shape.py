@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -18,7 +19,7 @@ from compute_api_types.validation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from compute_api_types.validation import Document, Json
 
@@ -116,14 +117,60 @@ def test_a_number_that_no_int32_holds_is_invalid(number: int, build: Build) -> N
     assert len(errors[0].text) < 400
 
 
+def test_the_smallest_int32_is_left_to_the_rules(build: Build) -> None:
+    document = build("sandbox", {"P[0].scaleSettings.minReplicas": -(2**31)})
+    errors = review_workload(document, None, FACTS)
+    assert isinstance(errors, tuple)
+    assert [error.detail for error in errors] == ["must be between 1 and 1000"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "from_image", "details"),
+    [
+        ("0", False, ["must be greater than 0"]),
+        ("1m", False, ["must be at least 10Gi", "must be a multiple of 1Gi"]),
+        ("200.5Gi", False, ["must be at most 100Gi", "must be a multiple of 1Gi"]),
+        ("10Gi", True, ["must be at least 25Gi for datumcloud/ubuntu-2204-lts"]),
+    ],
+)
+def test_a_wrong_size_says_which_sizes_are_right(
+    storage: str, *, from_image: bool, details: list[str], build: Build
+) -> None:
+    spec: dict[str, Json] = {"resources": {"requests": {"storage": storage}}}
+    if from_image:
+        spec["populator"] = {"image": {"name": "datumcloud/ubuntu-2204-lts"}}
+    changes: dict[str, Json] = {
+        "S.volumes": [{"name": "a", "disk": {"template": {"spec": spec}}}],
+        "C.volumeAttachments": [{"name": "a"}],
+    }
+    errors = review_workload(build("sandbox", changes), None, FACTS)
+    assert isinstance(errors, tuple)
+    assert [error.detail for error in errors] == details
+
+
 def test_null_is_absent_everywhere(build: Build) -> None:
     nulls: dict[str, Json] = {"metadata": None, "spec": {"template": None, "placements": None}}
     assert review_workload(nulls, None, FACTS) == review_workload({}, None, FACTS)
-    elements: Json = {"placements": [None, {"name": "a", "cityCodes": [None]}]}
-    assert not isinstance(review_workload({"spec": elements}, None, FACTS), str)
     document = build("sandbox", {})
-    with_nulls = {**document, "status": None}
-    assert review_workload(with_nulls, document, FACTS) == ()
+    spec = document["spec"]
+    assert isinstance(spec, Mapping)
+    with_nulls: Document = {**document, "spec": {**spec, "gateway": None}}
+    assert review_workload(with_nulls, None, FACTS) == ()
+    assert networks_to_review(with_nulls, document) == ()
+
+
+def test_null_in_a_list_is_an_element_without_anything(build: Build) -> None:
+    placements: Json = [None, {"name": "a", "cityCodes": [None], "scaleSettings": {}}]
+    document: Document = {**build("sandbox", {}), "spec": {"placements": placements}}
+    errors = review_workload(document, None, FACTS)
+    assert isinstance(errors, tuple)
+    assert [error.path.text for error in errors if "placements" in error.path.text] == [
+        "spec.placements[0].name",
+        "spec.placements[0].cityCodes",
+        "spec.placements[0].scaleSettings.minReplicas",
+        "spec.placements[1].cityCodes[0]",
+        "spec.placements[1].scaleSettings.minReplicas",
+    ]
 
 
 def test_a_legacy_wrong_type_does_not_block_an_edit_elsewhere(build: Build) -> None:
