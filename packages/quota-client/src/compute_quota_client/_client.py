@@ -1,0 +1,119 @@
+"""The client of one quota server: shared by all its projects, closed once.
+
+    async with QuotaClient.from_kubeconfig("/etc/quota/kubeconfig") as quota:
+        verdict = await quota.project("acme").claim(wanted)
+
+It puts together what the other modules do and holds nothing but them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from compute_quota_client._config import QuotaSettings
+from compute_quota_client._connections import Connections
+from compute_quota_client._credentials import Credentials, FixedCredentials, KubeconfigCredentials
+from compute_quota_client._exceptions import QuotaUsageError
+from compute_quota_client._kubeconfig import Kubeconfig
+from compute_quota_client._material import Material
+from compute_quota_client._project import ProjectQuota
+from compute_quota_client._projects import ProjectStates
+from compute_quota_client._requests import PlaneRequests
+from compute_quota_client._sender import Sender
+from compute_quota_client._surroundings import Surroundings
+from compute_quota_client._tracking import Watches
+from compute_quota_client._urls import origin_of, plane_urls
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import httpx
+
+_DEFAULT_SETTINGS = QuotaSettings()
+_DEFAULT_SURROUNDINGS = Surroundings()
+
+
+class QuotaClient:
+    """One quota server and all its projects; an async context manager.
+
+    Build it with `from_kubeconfig`. Built directly it has no credential of its own, and asks
+    `server` by `transport`: for tests (`compute_quota_client.testing.FakeQuota`) and for transports
+    that bring theirs.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        settings: QuotaSettings = _DEFAULT_SETTINGS,
+        surroundings: Surroundings = _DEFAULT_SURROUNDINGS,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._origin = origin_of(server)
+        self._settings = settings
+        known = credentials or FixedCredentials(Material(origin=self._origin))
+        self._connections = Connections(known.found, transport)
+        self._states = ProjectStates(surroundings.chance)
+        self._sender = Sender(
+            connections=self._connections,
+            credentials=known,
+            settings=settings,
+            states=self._states,
+            surroundings=surroundings,
+        )
+        self._watches = Watches(surroundings)
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        path: str | PathLike[str],
+        context: str | None = None,
+        settings: QuotaSettings = _DEFAULT_SETTINGS,
+        *,
+        surroundings: Surroundings = _DEFAULT_SURROUNDINGS,
+    ) -> Self:
+        """A client of the server a kubeconfig names, by its current context or the one given.
+
+        The files are read now, and again as they change; nothing is sent.
+
+        Raises:
+            QuotaAuthError: a file cannot be read; names its path.
+            QuotaUsageError: the kubeconfig is refused; names the field.
+        """
+        kubeconfig = Kubeconfig(Path(path), context, settings.allow_exec)
+        found = kubeconfig.load()
+        credentials = KubeconfigCredentials(kubeconfig, found, surroundings.wall_clock)
+        return cls(
+            found.origin, settings=settings, surroundings=surroundings, credentials=credentials
+        )
+
+    def project(self, name: str) -> ProjectQuota:
+        """Quota in one project; nothing is sent, and whether the project exists is not asked.
+
+        Raises:
+            QuotaUsageError: the name is not a DNS label, or the client is closed.
+        """
+        if self._connections.closed:
+            raise QuotaUsageError("is closed", argument="client")
+        urls = plane_urls(self._origin, self._settings, name)
+        requests = PlaneRequests(name, urls, self._sender, self._settings.field_manager)
+        return ProjectQuota(requests, self._watches)
+
+    @property
+    def projects_remembered(self) -> int:
+        """How many projects have state here: those in use, and of the others 1,024 at most."""
+        return len(self._states)
+
+    async def aclose(self) -> None:
+        """Ends all watches and closes all connections; operations under way fail."""
+        self._connections.closed = True
+        await self._watches.aclose()
+        await self._connections.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

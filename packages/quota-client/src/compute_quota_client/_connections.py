@@ -1,0 +1,119 @@
+"""The connections of one client: one pool for requests, one for watches, both on one SSL context.
+
+All projects share them, so ten thousand projects cost 32 connections and not ten thousand
+(docs/spec/quota.md A5). A rotated CA or client certificate gives a new pair of pools; the old pair
+ends with the last exchange it carries.
+
+Transports, not httpx clients: those would keep cookies, log each request at INFO and could be told
+to follow redirects. The credential goes to the named server only, so proxies of the environment are
+not used either.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from compute_quota_client._exceptions import QuotaUsageError
+from compute_quota_client._tls import ssl_context
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from compute_quota_client._material import Material, TlsIdentity
+
+# docs/spec/quota.md A5. httpcore 1.0 counts busy connections as idle ones against the 8, so more
+# than 8 requests at once cost handshakes; it never keeps or opens more than it is told.
+REQUEST_LIMITS: Final = httpx.Limits(
+    max_connections=32, max_keepalive_connections=8, keepalive_expiry=30.0
+)
+# Unbounded here because bounded by its users: each running watch has one, and a finished one is
+# never kept.
+WATCH_LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+
+
+@dataclass(slots=True, eq=False)
+class _Pools:
+    """Two pools that live and end together, and how many exchanges they carry."""
+
+    requests: httpx.AsyncBaseTransport
+    watches: httpx.AsyncBaseTransport
+    in_use: int = 0
+    retired: bool = False
+
+    async def aclose(self) -> None:
+        await self.requests.aclose()
+        await self.watches.aclose()
+
+
+def _real_pools(material: Material) -> _Pools:
+    context = ssl_context(material)
+    return _Pools(
+        httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=REQUEST_LIMITS),
+        httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=WATCH_LIMITS),
+    )
+
+
+class Connections:
+    """Hands out the pool to use with a credential; `transport`, where given, stands in for both."""
+
+    def __init__(self, material: Material, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._fixed = transport is not None
+        self._tls_identity: TlsIdentity = material.tls_identity
+        self._current = _real_pools(material) if transport is None else _Pools(transport, transport)
+        self._retired: set[_Pools] = set()
+        self.closed = False
+
+    @asynccontextmanager
+    async def for_requests(
+        self, material: Material
+    ) -> AsyncGenerator[httpx.AsyncBaseTransport, None]:
+        """The pool for one request."""
+        async with self._lease(material) as pools:
+            yield pools.requests
+
+    @asynccontextmanager
+    async def for_watches(
+        self, material: Material
+    ) -> AsyncGenerator[httpx.AsyncBaseTransport, None]:
+        """The pool for one watch."""
+        async with self._lease(material) as pools:
+            yield pools.watches
+
+    async def aclose(self) -> None:
+        """Closes every connection, also of exchanges under way."""
+        for pools in (self._current, *self._retired):
+            await pools.aclose()
+        self._retired.clear()
+
+    @asynccontextmanager
+    async def _lease(self, material: Material) -> AsyncGenerator[_Pools, None]:
+        pools = await self._pools_for(material)
+        pools.in_use += 1
+        try:
+            yield pools
+        finally:
+            pools.in_use -= 1
+            await self._close_if_done(pools)
+
+    async def _pools_for(self, material: Material) -> _Pools:
+        if self.closed:
+            raise QuotaUsageError("is closed", argument="client")
+        if not self._fixed and material.tls_identity != self._tls_identity:
+            old, self._current = self._current, _real_pools(material)
+            self._tls_identity = material.tls_identity
+            old.retired = True
+            self._retired.add(old)
+            # Taken before the await: another rotation may follow meanwhile.
+            current = self._current
+            await self._close_if_done(old)
+            return current
+        return self._current
+
+    async def _close_if_done(self, pools: _Pools) -> None:
+        if pools.retired and pools.in_use == 0 and pools in self._retired:
+            self._retired.discard(pools)
+            await pools.aclose()

@@ -1,0 +1,54 @@
+"""What a test may turn on a fake Milo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+
+def _wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Knobs:
+    """Set any of these at any time; each says what the fake does differently."""
+
+    paused: bool = False
+    """Claims are not evaluated; `FakeQuota.evaluate` decides them when the test says so."""
+
+    evaluation_delay: timedelta = timedelta(milliseconds=100)
+    """How long a claim waits for its evaluation. A real Milo takes 60–160 ms."""
+
+    latency: timedelta = timedelta(0)
+    """How long every answer takes; longer than the client waits, and the client times out."""
+
+    first_touch: bool = True
+    """The first request for a kind in a project is answered 429, as by a real Milo."""
+
+    away: set[str] = field(default_factory=set[str])
+    """Projects whose plane cannot be reached."""
+
+    silent_watches: bool = False
+    """Watches are accepted and then say nothing, not even bookmarks."""
+
+    bookmark_every: timedelta = timedelta(seconds=60)
+    """How often a watch that allows bookmarks gets one."""
+
+    expired_at_start: Literal["status", "event"] = "status"
+    """How a watch from a forgotten version is refused: by its status, or inside the stream."""
+
+    reaper: bool = False
+    """As Milo up to v0.24.11: a granted claim without owner references is deleted."""
+
+    reaper_delay: timedelta = timedelta(seconds=45)
+    """How long after its grant; a real one takes 30–60 s."""
+
+    now: Callable[[], datetime] = _wall_clock
+    """The wall clock that timestamps are taken from."""
+
+    def read_clock(self) -> datetime:
+        """What the clock says; asked each time, since a test may set another."""
+        return self.now()

@@ -1,0 +1,107 @@
+"""Answers that are failures, in the words of a real Milo."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import JsonValue
+
+GROUP: Final = "quota.miloapis.com"
+
+
+class Refusal(Exception):  # noqa: N818 - an answer on its way, not a failure of the fake
+    """A Kubernetes `Status` that ends the handling of a request."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: dict[str, JsonValue] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = headers or {}
+        self.body: dict[str, JsonValue] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "code": code,
+        }
+        if details is not None:
+            self.body["details"] = details
+
+
+def _details(resource: str, name: str) -> dict[str, JsonValue]:
+    details: dict[str, JsonValue] = {"name": name, "kind": resource}
+    if resource != "namespaces":
+        details["group"] = GROUP
+    return details
+
+
+def _qualified(resource: str) -> str:
+    return resource if resource == "namespaces" else f"{resource}.{GROUP}"
+
+
+def not_found(resource: str, name: str) -> Refusal:
+    """There is no such object."""
+    message = f'{_qualified(resource)} "{name}" not found'
+    return Refusal(404, "NotFound", message, _details(resource, name))
+
+
+def already_exists(resource: str, name: str) -> Refusal:
+    """There is one already."""
+    message = f'{_qualified(resource)} "{name}" already exists'
+    return Refusal(409, "AlreadyExists", message, _details(resource, name))
+
+
+def initializing() -> Refusal:
+    """The first touch of a kind in a project."""
+    message = "storage is (re)initializing"
+    return Refusal(429, "TooManyRequests", message, {"retryAfterSeconds": 1}, {"Retry-After": "1"})
+
+
+def forbidden(resource: str, user: str, verb: str, namespace: str | None) -> Refusal:
+    """No rights."""
+    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    message = (
+        f'{_qualified(resource)} is forbidden: User "{user}" cannot {verb} resource'
+        f' "{resource}" in API group "{GROUP}"{where}'
+    )
+    return Refusal(403, "Forbidden", message, {"group": GROUP, "kind": resource})
+
+
+def not_admitted(resource: str, kind: str, name: str, errors: list[str]) -> Refusal:
+    """Admission says no: 403 that wraps an Invalid, as Milo does."""
+    told = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    message = (
+        f'{_qualified(resource)} "{name}" is forbidden: {kind}.{GROUP} "{name}" is invalid: {told}'
+    )
+    return Refusal(403, "Forbidden", message, _details(resource, name))
+
+
+def invalid(kind: str, name: str, told: str) -> Refusal:
+    """The schema says no."""
+    message = f'{kind}.{GROUP} "{name}" is invalid: {told}'
+    return Refusal(422, "Invalid", message, {"name": name, "group": GROUP, "kind": kind})
+
+
+def failed_test() -> Refusal:
+    """A JSON patch whose test fails, or that does not apply."""
+    message = "the server rejected our request due to an error in our request"
+    return Refusal(422, "Invalid", message, {})
+
+
+def conflict(kind: str, name: str, told: str) -> Refusal:
+    """A precondition does not hold."""
+    message = f'Operation cannot be fulfilled on {kind}.{GROUP} "{name}": {told}'
+    return Refusal(409, "Conflict", message, {"name": name, "group": GROUP, "kind": kind})
+
+
+def expired() -> Refusal:
+    """The version asked for is forgotten."""
+    return Refusal(410, "Expired", "too old resource version")

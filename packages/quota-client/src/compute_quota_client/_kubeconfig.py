@@ -1,0 +1,231 @@
+"""Reads a kubeconfig strictly: what would weaken the connection is refused by name, never passed
+over.
+
+The rules of docs/spec/operations.md 1.3. A file that a kubeconfig names must lie in the folder of
+the kubeconfig, the mount of one Secret, so that whoever can write that Secret cannot make us read
+anything else. Errors name fields and paths, never contents: neither a YAML nor a validation message
+is handed on, since both quote what they choke on.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from compute_quota_client._exceptions import QuotaAuthError, QuotaUsageError
+from compute_quota_client._material import ExecCommand, Material
+from compute_quota_client._names import shown
+from compute_quota_client._urls import origin_of
+
+# Present and set, each of these would make us somebody else, or trust somebody else.
+REFUSED_IN_CLUSTER: Final = ("insecure-skip-tls-verify", "proxy-url")
+REFUSED_IN_USER: Final = (
+    "auth-provider",
+    "username",
+    "password",
+    "as",
+    "as-uid",
+    "as-groups",
+    "as-user-extra",
+)
+YAML_EXTRA: Final = "datum-compute-quota-client[kubeconfig]"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class _Cluster(_Part):
+    server: str
+    tls_server_name: str | None = Field(None, alias="tls-server-name")
+    ca_file: str | None = Field(None, alias="certificate-authority")
+    ca_data: str | None = Field(None, alias="certificate-authority-data")
+
+
+class _EnvVar(_Part):
+    name: str
+    value: str
+
+
+class _Exec(_Part):
+    api_version: str = Field(alias="apiVersion")
+    command: str
+    args: list[str] | None = None
+    env: list[_EnvVar] | None = None
+
+
+class _User(_Part):
+    token: str | None = None
+    token_file: str | None = Field(None, alias="tokenFile")
+    cert_file: str | None = Field(None, alias="client-certificate")
+    cert_data: str | None = Field(None, alias="client-certificate-data")
+    key_file: str | None = Field(None, alias="client-key")
+    key_data: str | None = Field(None, alias="client-key-data")
+    exec: _Exec | None = None
+
+
+class _Context(_Part):
+    cluster: str
+    user: str
+
+
+class _Named(_Part):
+    name: str
+    cluster: dict[str, JsonValue] | None = None
+    user: dict[str, JsonValue] | None = None
+    context: dict[str, JsonValue] | None = None
+
+
+class _Kubeconfig(_Part):
+    current_context: str = Field("", alias="current-context")
+    clusters: list[_Named] = []
+    users: list[_Named] = []
+    contexts: list[_Named] = []
+
+
+_P = TypeVar("_P", bound=_Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """Where a kubeconfig lies and which of its contexts is meant."""
+
+    path: Path
+    context: str | None
+    allow_exec: bool
+
+    def load(self) -> Material:
+        """Reads the file and all it names, as they are now.
+
+        Raises:
+            QuotaAuthError: a file cannot be read; names its path.
+            QuotaUsageError: the content is refused; names the field.
+        """
+        config = _validated(_Kubeconfig, _decode(self.path, _read(self.path)), "kubeconfig")
+        name = self.context or config.current_context
+        context = _validated(_Context, _pick(config.contexts, "context", name), "context")
+        cluster = _pick(config.clusters, "cluster", context.cluster)
+        user = _pick(config.users, "user", context.user)
+        self._refuse(cluster, user)
+        return self._material(
+            _validated(_Cluster, cluster, "cluster"), _validated(_User, user, "user")
+        )
+
+    def _refuse(self, cluster: dict[str, JsonValue], user: dict[str, JsonValue]) -> None:
+        refused = [field for field in REFUSED_IN_CLUSTER if cluster.get(field)]
+        refused += [field for field in REFUSED_IN_USER if user.get(field)]
+        if user.get("exec") and not self.allow_exec:
+            refused.append("exec")
+        if refused:
+            raise QuotaUsageError(
+                f"kubeconfig {str(self.path)!r} may not set it", argument=refused[0]
+            )
+
+    def _material(self, cluster: _Cluster, user: _User) -> Material:
+        token = user.token
+        if user.token_file is not None:
+            # As kubectl does: the file wins, since it is the one that is rotated.
+            token = self._file("tokenFile", user.token_file).decode(errors="replace").strip()
+        certificate = self._either("client-certificate", user.cert_file, user.cert_data)
+        key = self._either("client-key", user.key_file, user.key_data)
+        if (certificate is None) != (key is None):
+            missing = "client-key" if key is None else "client-certificate"
+            raise QuotaUsageError("is missing beside the other half", argument=missing)
+        return Material(
+            origin=origin_of(cluster.server),
+            tls_server_name=cluster.tls_server_name,
+            ca=self._either("certificate-authority", cluster.ca_file, cluster.ca_data),
+            certificate=certificate,
+            key=key,
+            token=_checked_token(token),
+            command=self._command(user.exec) if user.exec else None,
+        )
+
+    def _command(self, found: _Exec) -> ExecCommand:
+        command = found.command
+        if "/" in command:
+            command = str(self.path.parent / command)
+        env = tuple((variable.name, variable.value) for variable in found.env or ())
+        return ExecCommand(found.api_version, (command, *(found.args or ())), env)
+
+    def _either(self, field: str, file: str | None, data: str | None) -> bytes | None:
+        if data:
+            try:
+                return base64.b64decode(data, validate=True)
+            except binascii.Error:
+                raise QuotaUsageError("is not base64", argument=f"{field}-data") from None
+        return self._file(field, file) if file else None
+
+    def _file(self, field: str, name: str) -> bytes:
+        mount = self.path.parent.resolve()
+        # Resolved on both sides: mounted Secrets are symlinks inside their mount, and a link out of
+        # it is refused.
+        path = (mount / name).resolve()
+        if not path.is_relative_to(mount):
+            raise QuotaUsageError(
+                f"{shown(name)} lies outside {str(mount)!r}, the folder of the kubeconfig",
+                argument=field,
+            )
+        return _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        cause = error.strerror or type(error).__name__
+        raise QuotaAuthError(f"reading {str(path)!r}: {cause}") from error
+
+
+def _decode(path: Path, content: bytes) -> JsonValue:
+    try:
+        decoded: JsonValue = json.loads(content)
+    except ValueError:
+        return _decode_yaml(path, content)
+    return decoded
+
+
+def _decode_yaml(path: Path, content: bytes) -> JsonValue:
+    try:
+        # Only here: a service whose kubeconfig is JSON, which YAML includes, needs no YAML parser.
+        import yaml
+    except ImportError:
+        raise QuotaUsageError(
+            f"{str(path)!r} is YAML; install {YAML_EXTRA!r} to read it", argument="kubeconfig"
+        ) from None
+    try:
+        decoded: JsonValue = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise QuotaUsageError(f"{str(path)!r} is not YAML", argument="kubeconfig") from None
+    return decoded
+
+
+def _validated(model: type[_P], value: JsonValue, part: str) -> _P:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        # Field names and kinds of error only: the rest quotes the input.
+        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
+        where = ".".join(str(step) for step in (part, *first["loc"]))
+        raise QuotaUsageError(f"is not usable ({first['type']})", argument=where) from None
+
+
+def _pick(entries: list[_Named], kind: str, name: str) -> dict[str, JsonValue]:
+    for entry in entries:
+        found: dict[str, JsonValue] | None = getattr(entry, kind)
+        if entry.name == name and found is not None:
+            return found
+    raise QuotaUsageError(f"the kubeconfig has no {kind} {shown(name)}", argument=kind)
+
+
+def _checked_token(token: str | None) -> str | None:
+    # A token travels in a header: a line break in it would be a header of its own.
+    if token and not (token.isascii() and token.isprintable()):
+        raise QuotaUsageError("is not printable ASCII", argument="token")
+    return token or None

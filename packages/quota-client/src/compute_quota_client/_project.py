@@ -1,0 +1,301 @@
+"""Quota in one project: claim, adopt, read, release, list and watch.
+
+The rules that keep claims safe live here. A write is never repeated blindly: after a lost answer
+the claim is read, and what is there decides (docs/spec/quota.md A5). A claim's spec is never
+changed once it exists. What is deleted was read and recognised a moment before, and the server is
+told to delete exactly that.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Final, overload
+
+from compute_quota_client._answers import Answer, Attempt, error_of
+from compute_quota_client._exceptions import (
+    Operation,
+    QuotaError,
+    QuotaThrottledError,
+    QuotaUnavailableError,
+    QuotaUsageError,
+)
+from compute_quota_client._judge import judge, judge_identity
+from compute_quota_client._models import check_identity
+from compute_quota_client._requests import PlaneRequests, found_in
+from compute_quota_client._retry import is_server_failure
+from compute_quota_client._sender import Lost
+from compute_quota_client._verdicts import Absent, Mismatch, NotOurs, Released, Verdict
+from compute_quota_client._watch import ClaimWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Mapping
+    from datetime import timedelta
+
+    from compute_quota_client._models import Claim, FoundClaim
+    from compute_quota_client._tracking import SharedWatch, Watches
+    from compute_quota_client._verdicts import WatchEvent
+
+# A write and, where the first was lost and not carried out, one more.
+MAX_WRITES: Final = 2
+# docs/spec/quota.md A1: a conflicting release reads and recognises again up to 3 times.
+MAX_CONFLICTS: Final = 3
+
+
+class ProjectQuota:
+    """Quota of one project. Made by `QuotaClient.project`; a handle without state, so make as many
+    as you like.
+    """
+
+    def __init__(self, requests: PlaneRequests, watches: Watches) -> None:
+        self._requests = requests
+        self._watches = watches
+
+    @property
+    def name(self) -> str:
+        """The project."""
+        return self._requests.project
+
+    async def claim(self, wanted: Claim) -> Verdict:
+        """Makes `wanted` stand if nothing of its name does, and judges what stands. Never updates,
+        never replaces.
+
+        Raises:
+            QuotaError: what stands is not known, or could not be made to stand.
+        """
+        deadline = self._requests.deadline()
+        lost: QuotaError | None = None
+        for writes in range(MAX_WRITES + 1):
+            found = await self._look(wanted.namespace, wanted.name, deadline, lost)
+            if not isinstance(found, Absent):
+                return judge(found, wanted)
+            if writes == MAX_WRITES:
+                break
+            attempt = self._attempt(Operation.CREATE, wanted.namespace, wanted.name)
+            answer = await _unless_lost(self._requests.create(wanted, deadline), attempt)
+            if isinstance(answer, Answer) and answer.status != 409:
+                return judge(found_in(attempt, answer), wanted)
+            # Carried out or not, or there already: only a look tells.
+            lost = answer if isinstance(answer, QuotaError) else _elusive(attempt)
+        raise lost or _elusive(self._attempt(Operation.CREATE, wanted.namespace, wanted.name))
+
+    async def adopt(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        owner: Mapping[str, str],
+        old_subject: Mapping[str, str],
+        new_subject: Mapping[str, str],
+    ) -> Verdict | Absent:
+        """Hands a claim of the same owner on to the next subject; its spec, UID and grant stay.
+
+        That the old subject is gone is the caller's proof. The verdict compares owner and subject
+        and judges the rest by itself: the caller compares requests, consumer and resource.
+
+        Raises:
+            QuotaError: what stands is not known, or the handing on was refused.
+        """
+        _check_adoption(owner, old_subject, new_subject)
+        deadline = self._requests.deadline()
+        lost: QuotaError | None = None
+        refused = False
+        for writes in range(MAX_WRITES + 1):
+            found = await self._look(namespace, name, deadline, lost)
+            if isinstance(found, Absent):
+                return found
+            verdict = judge_identity(found, owner=owner, subject=new_subject)
+            # Anything but "ours, standing, and still the old subject's" is the answer; so is a
+            # failed test.
+            waits = isinstance(verdict, Mismatch) and verdict.fields == ("subject",)
+            if refused or not waits or not found.carries(old_subject):
+                return verdict
+            if writes == MAX_WRITES:
+                break
+            answer = await _unless_lost(
+                self._requests.adopt(found, old_subject, new_subject, deadline),
+                self._attempt(Operation.ADOPT, namespace, name),
+            )
+            if isinstance(answer, QuotaError):
+                lost = answer
+            elif answer.status in {409, 422}:
+                # Somebody was faster between the read and the patch. What stands now is the
+                # verdict.
+                refused = True
+            else:
+                return self._handed_on(answer, owner, new_subject, namespace, name)
+        raise lost or _elusive(self._attempt(Operation.ADOPT, namespace, name))
+
+    async def read(self, namespace: str, name: str) -> Verdict | Absent:
+        """The verdict on a claim by itself.
+
+        Raises:
+            QuotaError: it cannot be read.
+        """
+        found = await self._requests.get(namespace, name, self._requests.deadline())
+        return found if isinstance(found, Absent) else judge(found)
+
+    async def list(self, selector: str = "") -> builtins.list[FoundClaim]:
+        """All claims of the project whose labels match, in all namespaces.
+
+        Raises:
+            QuotaError: they cannot be listed.
+        """
+        return list((await self._requests.list(selector)).claims)
+
+    @overload
+    async def release(
+        self, namespace: str, name: str, *, owner: Mapping[str, str], subject: Mapping[str, str]
+    ) -> Released | Absent | NotOurs: ...
+
+    @overload
+    async def release(
+        self, namespace: str, name: str, *, uid: str
+    ) -> Released | Absent | NotOurs: ...
+
+    async def release(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        owner: Mapping[str, str] | None = None,
+        subject: Mapping[str, str] | None = None,
+        uid: str | None = None,
+    ) -> Released | Absent | NotOurs:
+        """Deletes a claim that is recognised, by owner and subject or by the exact UID the caller
+        has seen.
+
+        Raises:
+            QuotaError: it cannot be read or deleted.
+        """
+        _check_recognition(owner, subject, uid)
+        deadline = self._requests.deadline()
+        conflicts = 0
+        while True:
+            found = await self._requests.get(namespace, name, deadline)
+            if isinstance(found, Absent):
+                return found
+            if not _is_recognised(found, owner, subject, uid) or conflicts > MAX_CONFLICTS:
+                return NotOurs(found)
+            if found.deleting_since is not None:
+                return Released(found)
+            answer = await self._requests.delete(found, deadline)
+            if answer.status in {200, 202}:
+                return Released(found)
+            if answer.status == 404:
+                return Absent()
+            if answer.status != 409:
+                raise error_of(self._attempt(Operation.RELEASE, namespace, name), answer)
+            # Changed since it was read: a status update is no reason to stop, an adoption is. Look
+            # again.
+            conflicts += 1
+
+    def watch(self, selector: str = "") -> AsyncGenerator[WatchEvent, None]:
+        """All claims that match, then every change: `Changed` for each, `Synced`, then `Changed`
+        and `Gone`.
+
+        Goes on for ever: lost connections, silence and lost history are mended inside. Close it
+        (`aclosing`) to end it.
+
+        Raises:
+            QuotaError: what waiting does not mend: no rights, no such project, an answer that is
+                not understood.
+        """
+        return self._watches.follow(ClaimWatch(self._requests, selector, self._watches.chance))
+
+    def share_watch(self, selector: str) -> SharedWatch:
+        """For `ClaimTracker`: the shared watch of this project, made if there is none."""
+        return self._watches.share(self._requests, selector)
+
+    def shared_watch(self, selector: str) -> SharedWatch | None:
+        """For `ClaimTracker`: the shared watch of this project, if there is one."""
+        return self._watches.find(self.name, selector)
+
+    async def namespace_uid(self, name: str) -> str | Absent:
+        """The UID of a namespace of the project: proof of identity for callers that cross planes.
+
+        Raises:
+            QuotaError: it cannot be read.
+        """
+        return await self._requests.namespace_uid(name)
+
+    async def _look(
+        self, namespace: str, name: str, deadline: timedelta, lost: QuotaError | None
+    ) -> FoundClaim | Absent:
+        try:
+            return await self._requests.get(namespace, name, deadline)
+        except QuotaUnavailableError as error:
+            if lost is None or lost.operation is None:
+                raise
+            # A write went before: that it is not known to have happened is the news, and how long
+            # the plane wants to be left alone.
+            if isinstance(error, QuotaThrottledError):
+                attempt = self._attempt(lost.operation, namespace, name)
+                raise attempt.throttled(error.retry_after, error.status) from error
+            raise lost from error
+
+    def _handed_on(
+        self,
+        answer: Answer,
+        owner: Mapping[str, str],
+        subject: Mapping[str, str],
+        namespace: str,
+        name: str,
+    ) -> Verdict | Absent:
+        if answer.status == 404:
+            return Absent()
+        adopted = found_in(self._attempt(Operation.ADOPT, namespace, name), answer)
+        return judge_identity(adopted, owner=owner, subject=subject)
+
+    def _attempt(self, operation: Operation, namespace: str, name: str) -> Attempt:
+        return self._requests.attempt(operation, f"{namespace}/{name}")
+
+
+async def _unless_lost(write: Awaitable[Answer], attempt: Attempt) -> Answer | QuotaError:
+    """The answer to a write; or, as a value, why it is not known whether it was carried out."""
+    try:
+        answer = await write
+    except QuotaUnavailableError as error:
+        if isinstance(error.__cause__, Lost):
+            return error
+        raise
+    return error_of(attempt, answer) if is_server_failure(answer.status) else answer
+
+
+def _elusive(attempt: Attempt) -> QuotaUnavailableError:
+    return attempt.unavailable("it is there for one request and gone for the next", 409)
+
+
+def _check_adoption(
+    owner: Mapping[str, str], old_subject: Mapping[str, str], new_subject: Mapping[str, str]
+) -> None:
+    if not owner:
+        raise QuotaUsageError("is empty: anybody's claim would do", argument="owner")
+    if not new_subject:
+        raise QuotaUsageError("is empty: there is nobody to hand it to", argument="new_subject")
+    if old_subject.keys() != new_subject.keys():
+        raise QuotaUsageError("has other keys than old_subject", argument="new_subject")
+    check_identity(owner=owner, new_subject=new_subject)
+    check_identity(owner=owner, old_subject=old_subject)
+
+
+def _check_recognition(
+    owner: Mapping[str, str] | None, subject: Mapping[str, str] | None, uid: str | None
+) -> None:
+    if uid is not None:
+        if owner is not None or subject is not None:
+            raise QuotaUsageError("excludes owner and subject", argument="uid")
+        if not uid:
+            raise QuotaUsageError("is empty", argument="uid")
+    elif not owner or not subject:
+        raise QuotaUsageError("is missing, as is uid", argument="subject" if owner else "owner")
+
+
+def _is_recognised(
+    found: FoundClaim,
+    owner: Mapping[str, str] | None,
+    subject: Mapping[str, str] | None,
+    uid: str | None,
+) -> bool:
+    if uid is not None:
+        return found.uid == uid
+    return found.carries(owner or {}) and found.carries(subject or {})

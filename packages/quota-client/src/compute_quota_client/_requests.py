@@ -1,0 +1,192 @@
+"""The requests one project plane is sent, each with the answers that are expected; no operation
+logic here.
+
+A `PlaneRequests` knows URLs, bodies and statuses; what to do about a lost answer or a conflict is
+decided in `_project`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ValidationError
+
+from compute_quota_client._answers import Answer, Attempt, error_of
+from compute_quota_client._clock import loop_now
+from compute_quota_client._exceptions import Operation, QuotaProtocolError
+from compute_quota_client._retry import OPERATION_LIMIT
+from compute_quota_client._sender import Call, Sender
+from compute_quota_client._verdicts import Absent
+from compute_quota_client._wire import (
+    WireClaim,
+    WireClaimList,
+    WireNamespace,
+    adopt_body,
+    claim_body,
+    delete_body,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from compute_quota_client._models import Claim, FoundClaim
+    from compute_quota_client._urls import PlaneUrls
+
+PAGE: Final = 500
+# A page token that ran out means that the list took longer than the server remembers; more than
+# that is not luck.
+LIST_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All claims at one moment, and that moment's version to watch from."""
+
+    claims: tuple[FoundClaim, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneRequests:
+    """One project plane, request by request."""
+
+    project: str
+    urls: PlaneUrls
+    sender: Sender
+    field_manager: str
+
+    @staticmethod
+    def deadline() -> timedelta:
+        """When an operation that begins now must be over."""
+        return loop_now() + OPERATION_LIMIT
+
+    async def get(self, namespace: str, name: str, deadline: timedelta) -> FoundClaim | Absent:
+        """The claim, or that there is none."""
+        url = self.urls.claim(namespace, name)
+        attempt = self.attempt(Operation.GET, f"{namespace}/{name}")
+        answer = await self.sender.send_repeatable(Call(attempt, "GET", url), deadline)
+        if answer.status == 404:
+            return Absent()
+        found = found_in(attempt, answer)
+        if (found.namespace, found.name) != (namespace, name):
+            raise attempt.protocol("the server answered with another claim", answer.status)
+        return found
+
+    async def create(self, wanted: Claim, deadline: timedelta) -> Answer:
+        """One attempt to create; any status but 401 and 429."""
+        call = Call(
+            self.attempt(Operation.CREATE, f"{wanted.namespace}/{wanted.name}"),
+            "POST",
+            self.urls.claims_in(wanted.namespace),
+            {"fieldManager": self.field_manager},
+            claim_body(wanted),
+        )
+        return await self.sender.send_once(call, deadline)
+
+    async def adopt(
+        self,
+        found: FoundClaim,
+        old_subject: Mapping[str, str],
+        new_subject: Mapping[str, str],
+        deadline: timedelta,
+    ) -> Answer:
+        """One attempt to hand `found` on; any status but 401 and 429."""
+        call = Call(
+            self.attempt(Operation.ADOPT, f"{found.namespace}/{found.name}"),
+            "PATCH",
+            self.urls.claim(found.namespace, found.name),
+            {"fieldManager": self.field_manager},
+            adopt_body(found, old_subject, new_subject),
+            "application/json-patch+json",
+        )
+        return await self.sender.send_once(call, deadline)
+
+    async def delete(self, found: FoundClaim, deadline: timedelta) -> Answer:
+        """Deletes exactly what was read; the answer is below 500."""
+        call = Call(
+            self.attempt(Operation.RELEASE, f"{found.namespace}/{found.name}"),
+            "DELETE",
+            self.urls.claim(found.namespace, found.name),
+            content=delete_body(found),
+        )
+        return await self.sender.send_repeatable(call, deadline)
+
+    async def namespace_uid(self, name: str) -> str | Absent:
+        """The UID of a Namespace, or that there is none."""
+        attempt = self.attempt(Operation.NAMESPACE, name)
+        call = Call(attempt, "GET", self.urls.namespace(name))
+        answer = await self.sender.send_repeatable(call, self.deadline())
+        if answer.status == 404:
+            return Absent()
+        if answer.status != 200:
+            raise error_of(attempt, answer)
+        try:
+            found = WireNamespace.model_validate_json(answer.body)
+        except ValidationError:
+            raise attempt.protocol("the answer is not a Namespace", answer.status) from None
+        if found.kind != "Namespace":
+            raise attempt.protocol(f"the answer is a {found.kind}", answer.status)
+        return found.metadata.uid
+
+    async def list(self, selector: str) -> Listing:
+        """All claims of the project that match, page by page."""
+        attempt, deadline = self.attempt(Operation.LIST), self.deadline()
+        for _ in range(LIST_TRIES):
+            listing = await self._list_pages(attempt, selector, deadline)
+            if listing is not None:
+                return listing
+        raise attempt.unavailable("the list changes faster than it can be read", 410)
+
+    async def _list_pages(
+        self, attempt: Attempt, selector: str, deadline: timedelta
+    ) -> Listing | None:
+        params = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
+        call = Call(attempt, "GET", self.urls.claims(), params)
+        found: list[FoundClaim] = []
+        version = ""
+        while True:
+            answer = await self.sender.send_repeatable(call, deadline)
+            if answer.status == 410:
+                # The token of the next page ran out: what was read so far is of another moment.
+                return None
+            if answer.status != 200:
+                raise error_of(attempt, answer)
+            page = _page_in(attempt, answer)
+            found += [wire.to_found() for wire in page.items]
+            # The first page's: a watch from there on misses nothing.
+            version = version or page.metadata.resource_version
+            if not page.metadata.next_page:
+                return Listing(tuple(found), version)
+            call = replace(call, params={**params, "continue": page.metadata.next_page})
+
+    def attempt(self, operation: Operation, target: str = "") -> Attempt:
+        """What is tried here, for messages."""
+        return Attempt(self.project, operation, target)
+
+
+def found_in(attempt: Attempt, answer: Answer) -> FoundClaim:
+    """The claim in an answer that should carry one."""
+    if answer.status not in {200, 201}:
+        raise error_of(attempt, answer)
+    try:
+        wire = WireClaim.model_validate_json(answer.body)
+        if wire.kind is None:
+            raise _not_a_claim(attempt, answer)
+        return wire.to_found()
+    except ValueError:
+        raise _not_a_claim(attempt, answer) from None
+
+
+def _page_in(attempt: Attempt, answer: Answer) -> WireClaimList:
+    try:
+        return WireClaimList.model_validate_json(answer.body)
+    except ValidationError:
+        raise attempt.protocol(
+            "the answer is not a list of ResourceClaims", answer.status
+        ) from None
+
+
+def _not_a_claim(attempt: Attempt, answer: Answer) -> QuotaProtocolError:
+    return attempt.protocol("the answer is not a ResourceClaim", answer.status)

@@ -1,0 +1,310 @@
+"""Sends requests to a project plane: the one place for pauses, circuit, credentials and retries.
+
+Three ways to send, by what a lost answer means:
+
+    send_once        one request, for writes: whether a lost one was carried out, the caller finds
+    send_repeatable  GET, LIST and DELETE: tried up to three times
+    open_stream      a watch: the answer is left open
+
+In all of them a 429 is waited out and the request sent again as it is, since it was not carried
+out, and a 401 reads the credential again once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import httpx
+
+from compute_quota_client import _retry
+from compute_quota_client._answers import Answer, Attempt, error_of
+from compute_quota_client._circuit import Admission
+from compute_quota_client._clock import loop_now
+from compute_quota_client._exceptions import QuotaError, QuotaUnavailableError
+from compute_quota_client._telemetry import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from compute_quota_client._config import QuotaSettings
+    from compute_quota_client._connections import Connections
+    from compute_quota_client._credentials import Credentials
+    from compute_quota_client._material import Material
+    from compute_quota_client._projects import ProjectState, ProjectStates
+    from compute_quota_client._surroundings import Surroundings
+
+_T = TypeVar("_T")
+_Got = TypeVar("_Got", bound="Answer | httpx.Response")
+# httpx gives up first and says why; this one ends what httpx does not bound, such as a body that
+# trickles in.
+_GRACE: Final = timedelta(milliseconds=100)
+_REDACTED: Final = b"[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready to be sent as often as its kind allows."""
+
+    attempt: Attempt
+    method: str
+    url: httpx.URL
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    content: bytes | None = None
+    content_type: str = "application/json"
+    silence_limit: timedelta = _retry.READ_LIMIT
+
+
+class Lost(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
+    """The exchange broke; `blames_plane` says whether the plane's health is in doubt."""
+
+    def __init__(self, cause: str, *, blames_plane: bool = True) -> None:
+        super().__init__(cause)
+        self.blames_plane = blames_plane
+
+
+class Sender:
+    """The one way to a quota server."""
+
+    def __init__(
+        self,
+        *,
+        connections: Connections,
+        credentials: Credentials,
+        settings: QuotaSettings,
+        states: ProjectStates,
+        surroundings: Surroundings,
+    ) -> None:
+        self._connections = connections
+        self._credentials = credentials
+        self._settings = settings
+        self._states = states
+        self._telemetry = surroundings.telemetry
+        self._chance = surroundings.chance
+        self._wall_clock = surroundings.wall_clock
+
+    async def send_repeatable(self, call: Call, deadline: timedelta) -> Answer:
+        """Tries up to three times; the answer is below 500.
+
+        Raises:
+            QuotaError: unavailable, throttled or not authenticated.
+        """
+        failed = 0
+        while True:
+            try:
+                answer = await self.send_once(call, deadline)
+                if not _retry.is_server_failure(answer.status):
+                    return answer
+                error: QuotaError = error_of(call.attempt, answer)
+            except QuotaUnavailableError as lost:
+                if not isinstance(lost.__cause__, Lost):
+                    raise
+                error = lost
+            failed += 1
+            delay = _retry.retry_delay(failed, self._chance)
+            if failed >= _retry.TRIES or loop_now() + delay >= deadline:
+                raise error
+            await asyncio.sleep(delay.total_seconds())
+
+    async def send_once(self, call: Call, deadline: timedelta) -> Answer:
+        """Sends one request and waits for its whole answer, which may be any but 401 and 429.
+
+        Raises:
+            QuotaUnavailableError: no answer; it may have been carried out all the same.
+            QuotaThrottledError: the plane wants a longer pause than there is time.
+            QuotaAuthError: the credential is refused twice, or cannot be read.
+        """
+
+        async def exchange(material: Material) -> Answer:
+            async with self._connections.for_requests(material) as pool:
+                request = self._request(call, material, deadline)
+                response = await self._bounded(_whole(pool, request), request, deadline)
+                return self._answer(response, material)
+
+        with self._states.using(call.attempt.project) as state:
+            return await self._admitted(call, state, deadline, exchange)
+
+    @asynccontextmanager
+    async def open_stream(self, call: Call) -> AsyncGenerator[httpx.Response, None]:
+        """An answer of status 200 whose body is still to come.
+
+        Raises:
+            QuotaError: there is no such answer, as `send_once`, or it has another status.
+        """
+        deadline = loop_now() + _retry.OPERATION_LIMIT
+        async with AsyncExitStack() as stack:
+
+            async def exchange(material: Material) -> httpx.Response | Answer:
+                pool = await stack.enter_async_context(self._connections.for_watches(material))
+                request = self._request(call, material, deadline)
+                response = await self._bounded(
+                    pool.handle_async_request(request), request, deadline
+                )
+                stack.push_async_callback(response.aclose)
+                if response.status_code == 200:
+                    return response
+                await self._bounded(response.aread(), request, deadline)
+                return self._answer(response, material)
+
+            state = stack.enter_context(self._states.using(call.attempt.project))
+            found = await self._admitted(call, state, deadline, exchange)
+            if isinstance(found, Answer):
+                raise error_of(call.attempt, found)
+            yield found
+
+    async def _admitted(
+        self,
+        call: Call,
+        state: ProjectState,
+        deadline: timedelta,
+        exchange: Callable[[Material], Awaitable[_Got]],
+    ) -> _Got:
+        """Exchanges until there is an answer that is neither "wait" nor, the first time, "who are
+        you?".
+        """
+        renewed = False
+        while True:
+            await self._wait_for_turn(call.attempt, state, deadline)
+            material = await self._material(call.attempt, renew=False)
+            got = await self._accounted(call, state, material, exchange)
+            if not isinstance(got, Answer) or got.status not in {401, 429}:
+                return got
+            if got.status == 401:
+                if renewed:
+                    raise error_of(call.attempt, got)
+                renewed = True
+                await self._material(call.attempt, renew=True)
+
+    async def _accounted(
+        self,
+        call: Call,
+        state: ProjectState,
+        material: Material,
+        exchange: Callable[[Material], Awaitable[_Got]],
+    ) -> _Got:
+        """One exchange, with its end told to circuit, pause and telemetry."""
+        admission = state.circuit.admit(loop_now())
+        if admission is None:
+            raise call.attempt.unavailable("the circuit is open, it failed too often")
+        begun, was_open, outcome = loop_now(), state.circuit.is_open, None
+        try:
+            got = await exchange(material)
+            outcome = self._record(state, admission, got)
+        except Lost as lost:
+            if lost.blames_plane:
+                state.circuit.record_failure(admission, loop_now())
+                outcome = Outcome.FAILED
+            raise call.attempt.unavailable(str(lost)) from lost
+        finally:
+            if outcome is None:
+                # Given up by the caller, or ended by ourselves: a probe that never learns how it
+                # ended would keep the circuit open for ever.
+                state.circuit.record_nothing(admission)
+            self._telemetry.request_ended(
+                call.attempt.operation, outcome or Outcome.GIVEN_UP, loop_now() - begun
+            )
+            if state.circuit.is_open != was_open:
+                self._telemetry.circuit_moved(is_open=state.circuit.is_open)
+        return got
+
+    @staticmethod
+    def _record(
+        state: ProjectState, admission: Admission, answer: Answer | httpx.Response
+    ) -> Outcome:
+        if isinstance(answer, httpx.Response):
+            state.circuit.record_success()
+            return Outcome.ANSWERED
+        if answer.retry_after is not None:
+            state.pause_for(answer.retry_after, answer.status)
+        if answer.status == 429:
+            state.circuit.record_nothing(admission)
+            return Outcome.THROTTLED
+        if _retry.is_server_failure(answer.status):
+            state.circuit.record_failure(admission, loop_now())
+            return Outcome.FAILED
+        state.circuit.record_success()
+        return Outcome.ANSWERED
+
+    @staticmethod
+    async def _wait_for_turn(attempt: Attempt, state: ProjectState, deadline: timedelta) -> None:
+        """Waits out the project's pause; at once an error if that is longer than the operation."""
+        while (pause := state.not_before - loop_now()) > timedelta(0):
+            if state.not_before >= deadline:
+                raise attempt.throttled(pause, state.paused_by)
+            await asyncio.sleep(pause.total_seconds())
+
+    async def _material(self, attempt: Attempt, *, renew: bool) -> Material:
+        try:
+            if renew:
+                return await self._credentials.renew(loop_now())
+            return await self._credentials.current(loop_now())
+        except QuotaError as error:
+            raise attempt.auth(str(error)) from error
+
+    def _request(self, call: Call, material: Material, deadline: timedelta) -> httpx.Request:
+        headers = {"Accept": "application/json", "User-Agent": self._settings.user_agent}
+        if call.content is not None:
+            headers["Content-Type"] = call.content_type
+        if material.token is not None:
+            headers["Authorization"] = f"Bearer {material.token}"
+        left = max(deadline - loop_now(), timedelta(0)).total_seconds()
+        timeout = httpx.Timeout(
+            connect=min(_retry.CONNECT_LIMIT.total_seconds(), left),
+            read=call.silence_limit.total_seconds(),
+            write=_retry.READ_LIMIT.total_seconds(),
+            pool=left,
+        )
+        extensions: dict[str, object] = {"timeout": timeout.as_dict()}
+        if material.tls_server_name is not None:
+            extensions["sni_hostname"] = material.tls_server_name
+        return httpx.Request(
+            call.method,
+            call.url,
+            params=call.params or None,
+            content=call.content,
+            headers=headers,
+            extensions=extensions,
+        )
+
+    @staticmethod
+    async def _bounded(exchange: Awaitable[_T], request: httpx.Request, deadline: timedelta) -> _T:
+        """The result of `exchange` before the deadline, or `Lost`."""
+        try:
+            async with asyncio.timeout_at((deadline + _GRACE).total_seconds()):
+                return await exchange
+        except httpx.PoolTimeout as error:
+            raise Lost("no connection became free", blames_plane=False) from error
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise Lost(f"timed out ({type(error).__name__})") from error
+        except (httpx.TransportError, httpx.StreamError, httpx.DecodingError) as error:
+            raise Lost(f"the connection failed ({type(error).__name__})") from error
+        finally:
+            # The cause of an error holds its request: the credential must not travel with it.
+            request.headers.pop("Authorization", None)
+
+    def _answer(self, response: httpx.Response, material: Material) -> Answer:
+        status, body = response.status_code, response.content
+        if status >= 400 and material.token is not None:
+            body = body.replace(material.token.encode(), _REDACTED)
+        return Answer(status, body, self._pause_wanted(status, response.headers.get("Retry-After")))
+
+    def _pause_wanted(self, status: int, header: str | None) -> timedelta | None:
+        if status not in {429, 503}:
+            return None
+        wanted = _retry.parse_retry_after(header, self._wall_clock())
+        if wanted is None and status == 429:
+            wanted = _retry.DEFAULT_PAUSE
+        return None if wanted is None else max(wanted, _retry.SHORTEST_PAUSE)
+
+
+async def _whole(pool: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    """The answer with its body; the connection is free again, or closed if anything went wrong."""
+    response = await pool.handle_async_request(request)
+    try:
+        await response.aread()
+    finally:
+        await response.aclose()
+    return response

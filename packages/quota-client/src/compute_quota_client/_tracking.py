@@ -1,0 +1,179 @@
+"""The watches of one client: those that trackers share, at most 64 at once, and those that callers
+iterate themselves.
+
+A tracker's watch starts with its first follower and stops some time after the last has left, so
+that a project whose claims are decided costs no connection. Where all 64 run, a tracker waits for a
+place and its followers poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from compute_quota_client._exceptions import QuotaError
+from compute_quota_client._judge import judge
+from compute_quota_client._verdicts import Changed, ClaimKey, Gone, Synced, Verdict
+from compute_quota_client._watch import ClaimWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from compute_quota_client._requests import PlaneRequests
+    from compute_quota_client._surroundings import Surroundings
+    from compute_quota_client._verdicts import WatchEvent
+
+    Wake: TypeAlias = Callable[[ClaimKey], None]
+
+MAX_RUNNING: Final = 64
+TRY_AGAIN_DEGRADED: Final = timedelta(minutes=5)
+
+_log = logging.getLogger(__name__)
+
+
+class SharedWatch:
+    """The verdicts on all claims of one project and selector, and who is told when one changes."""
+
+    def __init__(self, watches: Watches, requests: PlaneRequests, selector: str) -> None:
+        self._watches = watches
+        self._watch = ClaimWatch(requests, selector, watches.chance)
+        self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.TimerHandle | None = None
+        self._followers: dict[object, Wake] = {}
+        self._complete = False
+        self.key = (requests.project, selector)
+        self.verdicts: dict[ClaimKey, Verdict] = {}
+        self.trouble: QuotaError | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has a place among the running."""
+        return self._task is not None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether `verdicts` is complete and kept current right now."""
+        return self._complete and self._watch.is_live
+
+    def add(self, follower: object, wake: Wake) -> None:
+        """`follower` wants to be told."""
+        self._followers[follower] = wake
+        if self._stopping is not None:
+            self._stopping.cancel()
+            self._stopping = None
+
+    def remove(self, follower: object, idle_ttl: timedelta) -> None:
+        """`follower` does not any more; without any the watch stops `idle_ttl` later."""
+        if self._followers.pop(follower, None) is not None and not self._followers:
+            loop = asyncio.get_running_loop()
+            stop = self._watches.stop
+            self._stopping = loop.call_later(idle_ttl.total_seconds(), stop, self)
+
+    def start(self) -> None:
+        """Runs, in a task of its own."""
+        project, selector = self.key
+        self._task = asyncio.create_task(self._run(), name=f"quota watch {project} {selector}")
+
+    def cancel(self) -> asyncio.Task[None] | None:
+        """Asks it to stop; the task that is still to end, if there is one."""
+        if self._stopping is not None:
+            self._stopping.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        return self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with aclosing(self._watch.events()) as events:
+                    async for event in events:
+                        self._take(event)
+            except QuotaError as error:
+                # No rights, or no such project: somebody has to act first, so looking is rare and
+                # users poll.
+                self.trouble = error
+                _log.warning("Tracking is degraded", extra={"reason": type(error).__name__})
+            await asyncio.sleep(TRY_AGAIN_DEGRADED.total_seconds())
+
+    def _take(self, event: WatchEvent) -> None:
+        match event:
+            case Synced():
+                self._complete, self.trouble = True, None
+            case Changed(found=found):
+                self.verdicts[found.key] = judge(found)
+                self._wake(found.key)
+            case Gone(found=found):
+                self.verdicts.pop(found.key, None)
+                self._wake(found.key)
+
+    def _wake(self, key: ClaimKey) -> None:
+        loop = asyncio.get_running_loop()
+        for wake in self._followers.values():
+            # Not called from here: what a callback raises would end the watch of all others.
+            loop.call_soon(wake, key)
+
+
+class Watches:
+    """All watches of one client."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.chance = surroundings.chance
+        self._telemetry = surroundings.telemetry
+        self._shared: dict[tuple[str, str], SharedWatch] = {}
+        self._iterated: set[ClaimWatch] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def find(self, project: str, selector: str) -> SharedWatch | None:
+        """The shared watch, if there is one."""
+        return self._shared.get((project, selector))
+
+    def share(self, requests: PlaneRequests, selector: str) -> SharedWatch:
+        """The shared watch, made if there is none and started if there is a place."""
+        key = (requests.project, selector)
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = SharedWatch(self, requests, selector)
+            self._fill_places()
+        return shared
+
+    def stop(self, shared: SharedWatch) -> None:
+        """Stops a shared watch and gives its place to the one that waits longest."""
+        if self._shared.get(shared.key) is shared:
+            del self._shared[shared.key]
+        task = shared.cancel()
+        if task is not None:
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        self._fill_places()
+
+    async def follow(self, watch: ClaimWatch) -> AsyncGenerator[WatchEvent, None]:
+        """The events of a watch that its caller iterates, ended with the client."""
+        self._iterated.add(watch)
+        try:
+            async with aclosing(watch.events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._iterated.discard(watch)
+
+    async def aclose(self) -> None:
+        """Ends all of them and waits until they have ended."""
+        for watch in self._iterated:
+            watch.end()
+        for shared in list(self._shared.values()):
+            self.stop(shared)
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _fill_places(self) -> None:
+        running = sum(shared.is_running for shared in self._shared.values())
+        for shared in self._shared.values():
+            if running >= MAX_RUNNING:
+                break
+            if not shared.is_running:
+                shared.start()
+                running += 1
+        self._telemetry.watches_running(running)

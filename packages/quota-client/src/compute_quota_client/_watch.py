@@ -1,0 +1,236 @@
+"""Follows the claims of a project: a list, then a watch from where the list ended, always mended.
+
+    list ──▶ Changed … Synced ──▶ watch ──▶ Changed, Gone …
+      ▲                            │  ▲ │
+      │                            │  └─┘ ends, breaks, is silent, talks garbage: watch again
+      └───────────── 410 ──────────┘      from the last version
+        Gone for what vanished, Changed for what differs, Synced
+
+The knowledge kept here, what was told last, makes the difference after a second list; nothing is
+told twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from compute_quota_client._clock import loop_now
+from compute_quota_client._exceptions import Operation, QuotaError, QuotaUnavailableError
+from compute_quota_client._retry import Chance, spread_delay
+from compute_quota_client._sender import Call
+from compute_quota_client._stream import (
+    Bookmark,
+    GarbageLineError,
+    LineSplitter,
+    Put,
+    Removed,
+    StreamError,
+    parse_line,
+)
+from compute_quota_client._verdicts import Changed, Gone, Synced, WatchEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+    from compute_quota_client._models import FoundClaim
+    from compute_quota_client._requests import Listing, PlaneRequests
+    from compute_quota_client._stream import Line
+    from compute_quota_client._verdicts import ClaimKey
+
+# A server with bookmarks says something every minute or so; a stream that is silent for longer is
+# dead.
+SILENCE_LIMIT: Final = timedelta(seconds=90)
+# The server ends a watch after this many seconds, spread so that a thousand watches do not return
+# together.
+SHORTEST_WATCH: Final = 240
+LONGEST_WATCH: Final = 480
+# A watch that ends sooner than this was not ended by its time. So many of them, or of failures, in
+# a row, and the version they start from is doubted.
+SHORT_LIVED: Final = timedelta(seconds=5)
+FRUITLESS_LIMIT: Final = 3
+
+_log = logging.getLogger(__name__)
+
+
+class ClaimWatch:
+    """One watch of one selector. `is_live` says whether what was told is kept current right now."""
+
+    def __init__(self, requests: PlaneRequests, selector: str, chance: Chance) -> None:
+        self._requests = requests
+        self._selector = selector
+        self._chance = chance
+        self._known: dict[ClaimKey, FoundClaim] = {}
+        self._version = ""
+        self._fruitless = 0
+        self._patience: asyncio.Timeout | None = None
+        self._ended = False
+        self.is_live = False
+
+    def end(self) -> None:
+        """Ends the watch: whoever waits for its next event gets none."""
+        self._ended = True
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+        """What happens, for as long as somebody asks.
+
+        Raises:
+            QuotaError: what waiting does not mend.
+        """
+        try:
+            while not self._ended:
+                listing = await self._list()
+                if listing is None:
+                    continue
+                for event in self._differences(listing):
+                    yield event
+                self.is_live = True
+                yield Synced()
+                async with aclosing(self._follow()) as followed:
+                    async for event in followed:
+                        yield event
+        finally:
+            self.is_live = False
+
+    async def _list(self) -> Listing | None:
+        """What stands now, or None after a pause because it cannot be learned."""
+        try:
+            return await self._requests.list(self._selector)
+        except QuotaUnavailableError as error:
+            await self._pause(error)
+            return None
+
+    def _differences(self, listing: Listing) -> Iterator[WatchEvent]:
+        """What was told and is not so: the vanished first, since one of their names may stand for
+        something new.
+        """
+        listed = {found.key: found for found in listing.claims}
+        for key in [key for key in self._known if key not in listed]:
+            yield Gone(self._known.pop(key))
+        for key, found in listed.items():
+            known = self._known.get(key)
+            if known is None or known.resource_version != found.resource_version:
+                self._known[key] = found
+                yield Changed(found)
+        self._version = listing.resource_version
+        self._fruitless = 0
+
+    async def _follow(self) -> AsyncGenerator[WatchEvent, None]:
+        """Changes from the last version on; ends when only another list can help."""
+        while not self._ended and self._fruitless < FRUITLESS_LIMIT:
+            begun = loop_now()
+            try:
+                async with aclosing(self._stream()) as lines:
+                    async for line in lines:
+                        if isinstance(line, StreamError):
+                            if line.code == 410:
+                                return
+                            break
+                        event = self._take(line)
+                        if event is not None:
+                            yield event
+            except QuotaError as error:
+                if error.status == 410:
+                    return
+                if not isinstance(error, QuotaUnavailableError):
+                    raise
+                await self._pause(error)
+            else:
+                await self._rest(begun)
+
+    async def _rest(self, begun: timedelta) -> None:
+        """A stream that ends as soon as it began, again and again, must not become a loop."""
+        if loop_now() - begun < SHORT_LIVED:
+            self._fruitless += 1
+            await self._sleep(spread_delay(0, self._chance))
+
+    async def _pause(self, error: QuotaError) -> None:
+        """The plane is away. Waits, longer every time, up to 36 s."""
+        self.is_live = False
+        _log.debug("Pausing a watch", extra={"reason": type(error).__name__})
+        delay = spread_delay(self._fruitless, self._chance)
+        self._fruitless += 1
+        await self._sleep(delay)
+
+    async def _sleep(self, delay: timedelta) -> None:
+        with suppress(TimeoutError):
+            async with self._waiting(delay):
+                # Never done: the end of the wait, or of the watch, is what ends it.
+                await asyncio.get_running_loop().create_future()
+
+    @asynccontextmanager
+    async def _waiting(self, limit: timedelta) -> AsyncGenerator[None, None]:
+        """A wait that `end` cuts short."""
+        async with asyncio.timeout(0 if self._ended else limit.total_seconds()) as patience:
+            self._patience = patience
+            try:
+                yield
+            finally:
+                self._patience = None
+
+    def _take(self, line: Put | Removed | Bookmark) -> WatchEvent | None:
+        match line:
+            case Bookmark(resource_version=version):
+                self._version = version
+                return None
+            case Put(found=found):
+                self._version = found.resource_version
+                known = self._known.get(found.key)
+                self._known[found.key] = found
+                is_news = known is None or known.resource_version != found.resource_version
+                return Changed(found) if is_news else None
+            case Removed(found=found):
+                self._version = found.resource_version
+                known = self._known.pop(found.key, None)
+                return None if known is None else Gone(found)
+
+    async def _stream(self) -> AsyncGenerator[Line, None]:
+        """The lines of one watch request; silence and garbage end it quietly."""
+        async with self._requests.sender.open_stream(self._call()) as response:
+            self.is_live = True
+            splitter = LineSplitter()
+            chunks = response.aiter_bytes()
+            while True:
+                try:
+                    chunk = await self._next(chunks)
+                    if chunk is None:
+                        return
+                    for line in splitter.feed(chunk):
+                        yield parse_line(line)
+                except (
+                    GarbageLineError,
+                    TimeoutError,
+                    httpx.TransportError,
+                    httpx.StreamError,
+                ) as error:
+                    _log.debug("Reopening a watch", extra={"reason": type(error).__name__})
+                    return
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        async with self._waiting(SILENCE_LIMIT):
+            return await anext(chunks, None)
+
+    def _call(self) -> Call:
+        seconds = SHORTEST_WATCH + int((LONGEST_WATCH - SHORTEST_WATCH + 1) * self._chance())
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(min(seconds, LONGEST_WATCH)),
+        }
+        if self._selector:
+            params["labelSelector"] = self._selector
+        return Call(
+            self._requests.attempt(Operation.WATCH),
+            "GET",
+            self._requests.urls.claims(),
+            params,
+            silence_limit=SILENCE_LIMIT,
+        )

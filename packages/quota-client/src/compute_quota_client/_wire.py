@@ -1,0 +1,234 @@
+"""Milo's objects as they travel: what is read, with everything we do not need left out, and what is
+written.
+
+The border of the library. JSON comes in here and values of `_models` go out; no dict from the wire
+gets further. Readers ignore fields they do not know, since a newer Milo adds some; what does not
+fit at all is a `ValueError`, which callers translate to `QuotaProtocolError` where they know the
+operation.
+"""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from compute_quota_client._models import (
+    Allocation,
+    Claim,
+    FoundClaim,
+    GrantedCondition,
+    ObjectRef,
+    ResourceRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+API_VERSION: Final = "quota.miloapis.com/v1alpha1"
+KIND: Final = "ResourceClaim"
+
+
+class Wire(BaseModel):
+    """Base of all that is read: camelCase on the wire, unknown fields ignored, never changed."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class WireRef(Wire):
+    api_group: str = ""
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    def to_ref(self) -> ObjectRef:
+        return ObjectRef(self.api_group, self.kind, self.name, self.namespace or None)
+
+
+class WireRequest(Wire):
+    resource_type: str
+    amount: int
+
+
+class WireSpec(Wire):
+    consumer_ref: WireRef
+    resource_ref: WireRef
+    requests: tuple[WireRequest, ...]
+
+
+class WireAllocation(Wire):
+    resource_type: str
+    status: str
+    allocated_amount: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class WireCondition(Wire):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class WireStatus(Wire):
+    allocations: tuple[WireAllocation, ...] = ()
+    conditions: tuple[WireCondition, ...] = ()
+
+
+class WireMetadata(Wire):
+    name: str
+    namespace: str = ""
+    uid: str
+    resource_version: str
+    creation_timestamp: AwareDatetime
+    deletion_timestamp: AwareDatetime | None = None
+    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    annotations: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+class WireClaim(Wire):
+    """A ResourceClaim; its kind is left out in lists, so it is checked where it must be there."""
+
+    kind: str | None = None
+    metadata: WireMetadata
+    spec: WireSpec
+    status: WireStatus = WireStatus()
+
+    def to_found(self) -> FoundClaim:
+        if self.kind not in {None, KIND}:
+            raise ValueError(f"{self.kind!r} is not a {KIND}")
+        meta = self.metadata
+        return FoundClaim(
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            created_at=meta.creation_timestamp,
+            deleting_since=meta.deletion_timestamp,
+            labels=MappingProxyType(meta.labels),
+            annotations=MappingProxyType(meta.annotations),
+            requests=tuple(ResourceRequest(r.resource_type, r.amount) for r in self.spec.requests),
+            consumer=self.spec.consumer_ref.to_ref(),
+            resource=self.spec.resource_ref.to_ref(),
+            granted=self._granted(),
+            allocations=tuple(_to_allocation(a) for a in self.status.allocations),
+        )
+
+    def _granted(self) -> GrantedCondition | None:
+        for condition in self.status.conditions:
+            if condition.type == "Granted":
+                return GrantedCondition(condition.status, condition.reason, condition.message)
+        return None
+
+
+class WireListMetadata(Wire):
+    resource_version: str
+    # `continue` is a keyword, so the alias generator does not serve here.
+    next_page: str = Field(default="", alias="continue")
+
+
+class WireClaimList(Wire):
+    metadata: WireListMetadata
+    items: tuple[WireClaim, ...]
+
+
+class WireNamespaceMetadata(Wire):
+    uid: str
+
+
+class WireNamespace(Wire):
+    kind: str
+    metadata: WireNamespaceMetadata
+
+
+class WireCause(Wire):
+    field: str = ""
+    message: str = ""
+
+
+class WireDetails(Wire):
+    kind: str = ""
+    causes: tuple[WireCause, ...] = ()
+    retry_after_seconds: int | None = None
+
+
+class WireFailure(Wire):
+    """A Kubernetes `Status` that tells of a failure."""
+
+    kind: str
+    message: str = ""
+    reason: str = ""
+    details: WireDetails | None = None
+    code: int | None = None
+
+
+def _to_allocation(wire: WireAllocation) -> Allocation:
+    return Allocation(
+        resource_type=wire.resource_type,
+        status=wire.status,
+        amount=wire.allocated_amount,
+        reason=wire.reason,
+        message=wire.message,
+    )
+
+
+def _ref_body(ref: ObjectRef) -> dict[str, str]:
+    body = {"apiGroup": ref.api_group, "kind": ref.kind, "name": ref.name}
+    return body if ref.namespace is None else {**body, "namespace": ref.namespace}
+
+
+def claim_body(wanted: Claim) -> bytes:
+    """The object that creates `wanted`."""
+    metadata: dict[str, str | dict[str, str]] = {
+        "name": wanted.name,
+        "namespace": wanted.namespace,
+    }
+    if labels := wanted.written_labels():
+        metadata["labels"] = labels
+    if annotations := wanted.written_annotations():
+        metadata["annotations"] = annotations
+    requests = [{"resourceType": name, "amount": n} for name, n in wanted.requests.items()]
+    spec = {
+        "consumerRef": _ref_body(wanted.consumer),
+        "resourceRef": _ref_body(wanted.claiming_resource),
+        "requests": requests,
+    }
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
+
+
+def delete_body(found: FoundClaim) -> bytes:
+    """Deletes exactly this claim in exactly this state: an adoption keeps the UID, so the UID is
+    not enough.
+    """
+    preconditions = {"uid": found.uid, "resourceVersion": found.resource_version}
+    return _encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
+
+
+def adopt_body(
+    found: FoundClaim, old_subject: Mapping[str, str], new_subject: Mapping[str, str]
+) -> bytes:
+    """One JSON patch: hands the claim on if it is still the one that was read and still says the
+    old subject.
+    """
+    patch = [{"op": "test", "path": "/metadata/uid", "value": found.uid}]
+    for key, value in sorted(old_subject.items()):
+        patch.append({"op": "test", "path": _pointer(found, key), "value": value})
+    for key, value in sorted(new_subject.items()):
+        patch.append({"op": "replace", "path": _pointer(found, key), "value": value})
+    return _encode(patch)
+
+
+def _pointer(found: FoundClaim, key: str) -> str:
+    where = "labels" if key in found.labels else "annotations"
+    # RFC 6901: `~` first, or the one made for `/` would be escaped again.
+    return f"/metadata/{where}/{key.replace('~', '~0').replace('/', '~1')}"
+
+
+def _encode(body: object) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()

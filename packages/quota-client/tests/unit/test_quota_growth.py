@@ -1,0 +1,203 @@
+import asyncio
+import base64
+import gc
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from compute_quota_client import (
+    Absent,
+    Changed,
+    ClaimTracker,
+    QuotaClient,
+    QuotaUnavailableError,
+    QuotaUsageError,
+    Synced,
+)
+from compute_quota_client._projects import KEPT_UNUSED, ProjectStates
+from compute_quota_client.testing import SERVER, FakeQuota, a_claim
+
+Write = Callable[..., Path]
+
+
+def nothing_there(_: httpx.Request) -> httpx.Response:
+    return httpx.Response(404)
+
+
+@pytest.mark.spec("Q-15")
+async def test_ten_thousand_projects_leave_a_thousand_states_and_flat_memory() -> None:
+    async with QuotaClient(SERVER, transport=httpx.MockTransport(nothing_there)) as client:
+
+        async def touch(first: int, last: int) -> int:
+            for n in range(first, last):
+                assert await client.project(f"project-{n}").read("default", "x") == Absent()
+                # A loop that never gets a turn keeps the timers of limits that were met.
+                await asyncio.sleep(0)
+            gc.collect()
+            return sys.getallocatedblocks()
+
+        before = await touch(0, 1)
+        after_2000 = await touch(0, 2000)
+        assert client.projects_remembered == 1024
+        after_10000 = await touch(2000, 10000)
+        assert client.projects_remembered == 1024
+        # One object per project would be 8000 more.
+        assert after_10000 - after_2000 < 1000
+        assert after_2000 > before
+
+
+@pytest.mark.spec("Q-15")
+async def test_states_that_nobody_used_for_ten_minutes_are_dropped() -> None:
+    states = ProjectStates(lambda: 0.5)
+    for n in range(10):
+        with states.using(f"project-{n}"):
+            pass
+    await asyncio.sleep(KEPT_UNUSED.total_seconds() - 1)
+    with states.using("project-9"):
+        pass
+    assert len(states) == 10
+    await asyncio.sleep(1)
+    with states.using("another"):
+        pass
+    assert len(states) == 2
+
+
+@pytest.mark.spec("Q-15")
+async def test_a_state_in_use_is_never_dropped() -> None:
+    states = ProjectStates(lambda: 0.5)
+    with states.using("held") as held:
+        for n in range(3000):
+            with states.using(f"project-{n}"):
+                pass
+        await asyncio.sleep(KEPT_UNUSED.total_seconds() * 2)
+        with states.using("held") as again:
+            assert again is held
+    assert len(states) == 1
+
+
+@pytest.mark.spec("Q-15")
+async def test_more_states_in_use_than_are_kept_go_back_to_the_bound() -> None:
+    states = ProjectStates(lambda: 0.5)
+    ready, go = asyncio.Semaphore(0), asyncio.Event()
+
+    async def use(n: int) -> None:
+        with states.using(f"project-{n}"):
+            ready.release()
+            await go.wait()
+
+    tasks = [asyncio.create_task(use(n)) for n in range(2000)]
+    for _ in tasks:
+        await ready.acquire()
+    assert len(states) == 2000
+    go.set()
+    await asyncio.gather(*tasks)
+    assert len(states) == 1024
+
+
+@pytest.fixture
+def client_at(ca: bytes, write_kubeconfig: Write) -> Callable[[str], QuotaClient]:
+    """A client, by a kubeconfig, of the server at an address."""
+    authority = base64.b64encode(ca).decode()
+
+    def at(url: str) -> QuotaClient:
+        return QuotaClient.from_kubeconfig(
+            write_kubeconfig({"server": url, "certificate-authority-data": authority})
+        )
+
+    return at
+
+
+@pytest.mark.spec("Q-15")
+@pytest.mark.usefixtures("real_time")
+async def test_any_number_of_projects_at_once_share_32_connections_and_keep_8(
+    fake: FakeQuota, server_tls: ssl.SSLContext, client_at: Callable[[str], QuotaClient]
+) -> None:
+    # Long enough for all 300 to be under way at once, if they could.
+    fake.knobs.latency = timedelta(milliseconds=100)
+    async with fake.port(server_tls) as port:
+        async with client_at(port.url) as client:
+            reads = [client.project(f"project-{n}").read("default", "x") for n in range(300)]
+            assert set(await asyncio.gather(*reads)) == {Absent()}
+            assert 8 < port.most_connections <= 32
+            await asyncio.sleep(0.1)
+            assert port.open_connections <= 8
+        await asyncio.sleep(0.1)
+        assert port.open_connections == 0
+
+
+@pytest.mark.spec("Q-15")
+@pytest.mark.usefixtures("real_time")
+async def test_each_watch_has_one_connection_of_its_own_and_closing_leaves_none(
+    fake: FakeQuota, server_tls: ssl.SSLContext, client_at: Callable[[str], QuotaClient]
+) -> None:
+    async with fake.port(server_tls) as port:
+        before = asyncio.all_tasks()
+        client = client_at(port.url)
+        trackers = [ClaimTracker(client.project(f"project-{n}"), "") for n in range(40)]
+        for tracker in trackers:
+            tracker.follow(lambda _: None)
+        for _ in range(1000):
+            await asyncio.sleep(0.01)
+            if fake.open_watches == 40 and all(tracker.synced for tracker in trackers):
+                break
+        assert fake.open_watches == 40
+        # Requests are not held up by 40 watches, although there are only 32 connections for them.
+        assert await client.project("acme").read("default", "x") == Absent()
+        await client.aclose()
+        await client.aclose()
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+            if port.open_connections == 0:
+                break
+        assert port.open_connections == 0
+        assert fake.open_watches == 0
+    left = {task for task in asyncio.all_tasks() - before if not task.done()}
+    assert left == set()
+
+
+@pytest.mark.usefixtures("real_time")
+async def test_a_watch_over_a_real_connection_follows_and_ends(
+    fake: FakeQuota, server_tls: ssl.SSLContext, client_at: Callable[[str], QuotaClient]
+) -> None:
+    async with fake.port(server_tls) as port, client_at(port.url) as client:
+        told: list[str] = []
+        async with aclosing(client.project("acme").watch()) as events:
+            async for event in events:
+                told.append(type(event).__name__)
+                if isinstance(event, Synced):
+                    fake.knobs.paused = True
+                    fake.add_claim("acme", a_claim())
+                elif isinstance(event, Changed):
+                    fake.delete_claim("acme", "default", a_claim().name)
+                else:
+                    break
+        assert told == ["Synced", "Changed", "Gone"]
+
+
+async def test_a_closed_client_is_of_no_use(fake: FakeQuota) -> None:
+    client = fake.client()
+    project = client.project("acme")
+    await client.aclose()
+    with pytest.raises(QuotaUsageError, match="closed"):
+        client.project("acme")
+    with pytest.raises(QuotaUsageError, match="closed"):
+        await project.read("default", "x")
+    assert fake.requests == []
+
+
+@pytest.mark.usefixtures("real_time")
+async def test_a_server_that_hangs_up_is_unavailable(
+    fake: FakeQuota, server_tls: ssl.SSLContext, client_at: Callable[[str], QuotaClient]
+) -> None:
+    fake.knobs.away.add("acme")
+    async with fake.port(server_tls) as port, client_at(port.url) as client:
+        with pytest.raises(QuotaUnavailableError):
+            await client.project("acme").read("default", "x")
+        fake.knobs.away.clear()
+        assert await client.project("acme").read("default", "x") == Absent()
