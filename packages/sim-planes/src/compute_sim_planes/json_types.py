@@ -1,8 +1,8 @@
 """The shape of JSON, and safe ways to look into it.
 
-What comes over the wire is untyped; these aliases and readers keep `Any` out of everything above the decoder.
-A reader never raises on a value of another type: it answers as if the field were absent, because a server meets
-every kind of malformed object. It must not change what it is given.
+What comes over the wire is untyped; these aliases and readers keep `Any` out of everything above
+the decoder. A reader never raises on a value of another type: it answers as if the field were
+absent, because a server meets every kind of malformed object. It must not change what it is given.
 """
 
 from __future__ import annotations

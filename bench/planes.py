@@ -1,0 +1,108 @@
+"""What real planes cost and how fast they are: time to come up, memory, and Karmada at rest.
+
+Absolute times, because they are promises of the suite that runs on them: a scenario's deadline
+stands on how long an object takes to its member and its status back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from compute_sim_planes.json_types import value_at
+from e2e.planes.client import PlaneClient
+from e2e.planes.manifests import a_namespace
+from e2e.planes.stack import Options, RealPlanes
+from e2e.planes.testing import INTERPRETER, WIDGETS, a_city_policy, a_widget, a_widget_path
+from e2e.planes.topology import FULL
+from tools.bench import Row
+
+OBJECTS: Final = 12
+# A template costs about 13 hub writes and 6 events; at Karmada's 40 requests a second this lets the
+# bucket fill again, else the rate limit is measured instead of the way.
+REST: Final = 1.0
+NAMESPACE: Final = "bench"
+UP_TARGET: Final = 90.0
+DOWN_TARGET: Final = 10.0
+MEMORY_TARGET: Final = 4.0
+CARRY_TARGET: Final = 0.5
+# How exactly a moment is known: shorter than any promise by far, longer than one request.
+LOOK_EVERY: Final = 0.01
+
+
+def run() -> list[Row]:
+    return asyncio.run(_run())
+
+
+async def _run() -> list[Row]:
+    planes = RealPlanes(FULL, Options(crds=(WIDGETS,)))
+    await planes.start()
+    try:
+        delivered, reported = await _carry(planes)
+        memory = planes.rss() / 1024**3
+        up = planes.took.total_seconds()
+    finally:
+        began = time.monotonic()
+        await planes.stop()
+    down = time.monotonic() - began
+    return [
+        _row("full topology up", up, "s", UP_TARGET),
+        _row("full topology down", down, "s", DOWN_TARGET),
+        _row("memory of all processes", memory, "GB", MEMORY_TARGET),
+        _row("object → member, p50", statistics.median(delivered), "s", CARRY_TARGET),
+        _row("object → member, longest", max(delivered), "s", None),
+        _row("member status → hub, p50", statistics.median(reported), "s", CARRY_TARGET),
+        _row("member status → hub, longest", max(reported), "s", None),
+    ]
+
+
+def _row(measure: str, value: float, unit: str, target: float | None) -> Row:
+    return Row(measure, value, unit, target=target, holds=target is None or value <= target)
+
+
+async def _carry(planes: RealPlanes) -> tuple[list[float], list[float]]:
+    names = [f"widget-{index}" for index in range(OBJECTS)]
+    async with (
+        planes.guard(),
+        planes.plane("hub").client() as hub,
+        planes.plane("dfw-1").client() as cell,
+    ):
+        await hub.create(a_namespace(NAMESPACE))
+        await hub.apply(INTERPRETER)
+        await hub.create(a_city_policy(NAMESPACE, "DFW"))
+        # All there before the first report: a status right behind its object is not at rest.
+        delivered = [await _deliver(hub, cell, name) for name in names]
+        reported = [await _report(hub, cell, name) for name in names]
+    return delivered[1:], reported[1:]  # the first opens namespace and informers
+
+
+async def _deliver(hub: PlaneClient, cell: PlaneClient, name: str) -> float:
+    path = a_widget_path(NAMESPACE, name)
+
+    async def has_arrived() -> bool:
+        return await cell.find(path) is not None
+
+    return await _seconds(hub.create(a_widget(NAMESPACE, name)), has_arrived)
+
+
+async def _report(hub: PlaneClient, cell: PlaneClient, name: str) -> float:
+    path = a_widget_path(NAMESPACE, name)
+
+    async def is_reported() -> bool:
+        return value_at(await hub.get(path), "status", "phase") == name
+
+    return await _seconds(cell.patch(f"{path}/status", {"status": {"phase": name}}), is_reported)
+
+
+async def _seconds(act: Awaitable[object], happened: Callable[[], Awaitable[bool]]) -> float:
+    """From the moment the act is acknowledged, on planes that had time to settle."""
+    await asyncio.sleep(REST)
+    await act
+    began = time.monotonic()
+    while True:
+        if await happened():
+            return time.monotonic() - began
+        await asyncio.sleep(LOOK_EVERY)

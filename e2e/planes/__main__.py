@@ -1,0 +1,102 @@
+"""`python -m e2e.planes build`, `up` and `soak`.
+
+The noxfile calls the same functions. What goes wrong is one line with its remedy and an exit code
+other than 0; a trace would mean a bug of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from e2e.planes.binaries import NODES, PLANES
+from e2e.planes.build import build
+from e2e.planes.errors import PlanesError
+from e2e.planes.soak import soak
+from e2e.planes.stack import Options, RealPlanes
+from e2e.planes.store import Store
+from e2e.planes.topology import TOPOLOGIES, Rates
+
+INTERRUPTED = 130  # what a shell calls a program ended by Ctrl-C
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = _parser().parse_args(arguments)
+    try:
+        match chosen.command:
+            case "build":
+                build_planes(with_nodes=chosen.nodes)
+            case "soak":
+                asyncio.run(soak(say))
+            case _:
+                asyncio.run(stay_up(_planes(chosen)))
+    except PlanesError as failure:
+        for line in (str(failure), *getattr(failure, "__notes__", ())):
+            sys.stderr.write(line + "\n")
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.stderr.write("interrupted; nothing half-made is left\n")
+        return INTERRUPTED
+    return 0
+
+
+def build_planes(*, with_nodes: bool = False) -> None:
+    """Builds every program that is missing."""
+    store, began = Store.of_user(), time.monotonic()
+    wanted = (*PLANES, *NODES) if with_nodes else PLANES
+    build(wanted, store, say)
+    say(f"{len(wanted)} programs in {store.folder}, {time.monotonic() - began:.1f} s")
+
+
+def _planes(chosen: argparse.Namespace) -> RealPlanes:
+    options = Options(rates=Rates(chosen.rates), folder=chosen.folder, keep_folder=chosen.keep)
+    return RealPlanes(TOPOLOGIES[chosen.topology], options)
+
+
+async def stay_up(planes: RealPlanes) -> None:
+    """Brings planes up, says how to reach them, and stays until Ctrl-C or SIGTERM."""
+    ended = asyncio.Event()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    # Before they are up an interrupt ends the start; afterwards it ends the stay.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel if task else ended.set)
+    async with planes:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        say(f"export KUBECONFIG={planes.kubeconfig}")
+        say(f"contexts: {' '.join(planes.contexts)}")
+        count, size = len(planes.processes), planes.rss() / 1024**3
+        say(f"up in {planes.took.total_seconds():.1f} s: {count} processes, {size:.1f} GB")
+        say("Ctrl-C takes all down")
+        async with planes.guard():
+            await ended.wait()
+        began = time.monotonic()
+    say(f"down in {time.monotonic() - began:.1f} s")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m e2e.planes", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build", help="build the planes' programs")
+    building.add_argument("--nodes", action="store_true", help="also what real nodes need")
+    commands.add_parser("soak", help="planes up and down many times; nothing may be left over")
+    up = commands.add_parser("up", help="bring planes up and stay")
+    up.add_argument("--topology", choices=sorted(TOPOLOGIES), default="full")
+    up.add_argument("--rates", choices=[rate.value for rate in Rates], default=Rates.QUICK.value)
+    up.add_argument("--folder", type=Path, help="the run folder; a new temporary one if not given")
+    up.add_argument("--keep", action="store_true", help="leave the run folder when all is down")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

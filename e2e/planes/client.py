@@ -1,0 +1,154 @@
+"""A small client for one API server: what bringing up planes and looking at them needs.
+
+Not the operators' client: that one is under test here. It knows no kind by heart; the path of a
+kind comes from the server's own discovery. Answers other than success are raised with the server's
+words.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
+from e2e.planes.kubeconfig import Token
+
+FIELD_MANAGER: Final = "e2e-planes"
+APPLY: Final = "application/apply-patch+yaml"
+MERGE: Final = "application/merge-patch+json"
+REQUEST_TIMEOUT: Final = timedelta(seconds=30)
+
+
+class ApiError(Exception):
+    """An answer of the API server that is no success."""
+
+    def __init__(self, request: str, code: int, status: JsonObject) -> None:
+        self.code = code
+        self.reason = string_at(status, "reason")
+        self.status = status
+        super().__init__(f"{request}: {code} {self.reason}: {string_at(status, 'message')}")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a plane is, whom to trust there, and as whom to speak: as nobody without a token."""
+
+    server: str
+    authority: bytes
+    token: Token | None = None
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token.token}"} if self.token else {}
+
+
+class PlaneClient:
+    """Speaks to one API server as one user; a context manager, because it holds connections."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._paths: dict[tuple[str, str], str] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        trusted = ssl.create_default_context(cadata=self._endpoint.authority.decode())
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=trusted),
+            headers=self._endpoint.headers(),
+            timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT.total_seconds()),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def get(self, path: str) -> JsonObject:
+        return await self._request("GET", path)
+
+    async def find(self, path: str) -> JsonObject | None:
+        """Like `get`, but what is absent is None."""
+        try:
+            return await self.get(path)
+        except ApiError as refused:
+            if refused.code == 404:
+                return None
+            raise
+
+    async def create(self, wanted: JsonObject) -> JsonObject:
+        return await self._request("POST", await self._collection_of(wanted), wanted)
+
+    async def apply(self, wanted: JsonObject) -> JsonObject:
+        """Server-side apply: some CRDs exceed what client-side apply can annotate."""
+        path = f"{await self.path_of(wanted)}?fieldManager={FIELD_MANAGER}&force=true"
+        return await self._request("PATCH", path, wanted, APPLY)
+
+    async def patch(self, path: str, change: JsonObject) -> JsonObject:
+        return await self._request("PATCH", path, change, MERGE)
+
+    async def delete(self, path: str) -> None:
+        await self._request("DELETE", path)
+
+    async def path_of(self, wanted: JsonObject) -> str:
+        return f"{await self._collection_of(wanted)}/{string_at(wanted, 'metadata', 'name')}"
+
+    async def _collection_of(self, wanted: JsonObject) -> str:
+        version, kind = string_at(wanted, "apiVersion"), string_at(wanted, "kind")
+        namespace = string_at(wanted, "metadata", "namespace")
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if (version, kind) not in self._paths:
+            self._paths[version, kind] = _plural(await self.get(root), kind)
+        within = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{within}/{self._paths[version, kind]}"
+
+    async def _request(
+        self, method: str, path: str, body: JsonObject | None = None, form: str = "application/json"
+    ) -> JsonObject:
+        if self._session is None:
+            raise RuntimeError("PlaneClient is a context manager: use `async with`")
+        payload = json.dumps(body) if body is not None else None
+        headers: Mapping[str, str] = {"Content-Type": form} if payload else {}
+        url = f"{self._endpoint.server}{path}"
+        async with self._session.request(method, url, data=payload, headers=headers) as answer:
+            said = await answer.read()
+            found = _as_object(said)
+            if answer.status >= 400:
+                raise ApiError(f"{method} {path}", answer.status, found)
+            return found
+
+
+def _as_object(said: bytes) -> JsonObject:
+    """The body; what is no JSON object (a proxy's page, plain text) counts as a message."""
+    try:
+        decoded: JsonValue = json.loads(said)
+    except ValueError:
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"message": said.decode(errors="replace")}
+
+
+def _plural(served: JsonObject, kind: str) -> str:
+    for resource in objects_at(served, "resources"):
+        name = string_at(resource, "name")
+        if string_at(resource, "kind") == kind and "/" not in name:
+            return name
+    raise ApiError(f"looking for {kind}", 404, {"message": "kind not served", "reason": "NotFound"})
+
+
+def has_condition(found: JsonObject | None, kind: str, status: str = "True") -> bool:
+    """Whether the object says so of itself."""
+    conditions = objects_at(found, "status", "conditions")
+    return any(
+        string_at(condition, "type") == kind and string_at(condition, "status") == status
+        for condition in conditions
+    )

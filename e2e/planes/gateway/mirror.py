@@ -1,0 +1,96 @@
+"""What is applied at the root and holds in every project: kinds, webhooks, admission policies.
+
+In Milo they are the same objects (neighbours.md 2.2); here each project's API server gets copies,
+kept equal for as long as the gateway runs. Only the copies we made are ever removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from typing import Final
+
+import aiohttp
+
+from compute_sim_planes.client import Client, Resource
+from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.following import Seen, follow
+from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
+
+MANAGER: Final = "milo-mirror"
+_REGISTRATION: Final = "admissionregistration.k8s.io"
+MIRRORED: Final = (
+    Resource(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        is_namespaced=False,
+    ),
+    *(
+        Resource(_REGISTRATION, "v1", f"{kind.lower()}s", kind, is_namespaced=False)
+        for kind in (
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+            "ValidatingAdmissionPolicyBinding",
+        )
+    ),
+    Resource(
+        _REGISTRATION,
+        "v1",
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        is_namespaced=False,
+    ),
+)
+_OWN_METADATA: Final = ("name", "labels", "annotations")
+_log: Final = logging.getLogger(__name__)
+
+
+def derive_copy(found: JsonObject) -> JsonObject:
+    """The object as a project gets it: what people wrote, nothing of the server that stored it."""
+    metadata: JsonObject = {
+        name: value for name, value in object_at(found, "metadata").items() if name in _OWN_METADATA
+    }
+    rest: dict[str, JsonValue] = {
+        name: value for name, value in found.items() if name not in {"metadata", "status"}
+    }
+    return {**rest, "metadata": metadata}
+
+
+def is_our_copy(found: JsonObject | None) -> bool:
+    entries = objects_at(found, "metadata", "managedFields")
+    return any(string_at(entry, "manager") == MANAGER for entry in entries)
+
+
+async def mirror(root: Client, projects: Mapping[str, Client]) -> None:
+    """Keeps every project equal to the root, forever."""
+    async with asyncio.TaskGroup() as group:
+        for resource in MIRRORED:
+            group.create_task(_mirror_kind(root, projects, resource))
+
+
+async def _mirror_kind(root: Client, projects: Mapping[str, Client], resource: Resource) -> None:
+    async with aclosing(follow(root, resource)) as changes:
+        async for seen in changes:
+            await _tell_all(projects.items(), resource, seen)
+
+
+async def _tell_all(projects: Iterable[tuple[str, Client]], resource: Resource, seen: Seen) -> None:
+    for name, project in tuple(projects):
+        try:
+            await _tell(project, resource, seen)
+        except (ApiError, OSError, aiohttp.ClientError) as cause:
+            # A project that is away is told with the next change; tests that cut it know.
+            _log.warning("Mirroring", extra={"project": name, "cause": str(cause)})
+
+
+async def _tell(project: Client, resource: Resource, seen: Seen) -> None:
+    if not seen.is_gone:
+        await project.apply(resource, derive_copy(seen.object))
+        return
+    name = string_at(seen.object, "metadata", "name")
+    if is_our_copy(await project.get(resource, name)):
+        await project.delete(resource, name)

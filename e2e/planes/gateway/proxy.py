@@ -1,0 +1,164 @@
+"""Hands requests on to API servers and their answers back, as they come.
+
+Bodies stream both ways, so a watch is a watch. An answer that breaks off breaks off for the client
+too: an orderly end would tell it that it has seen everything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from compute_sim_planes.api_server import api_errors
+from compute_sim_planes.api_server.api_errors import ApiError
+from compute_sim_planes.api_server.identity import ANONYMOUS, User
+from compute_sim_planes.api_server.request_info import parse_path
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at
+from e2e.planes.gateway.claim_admission import REGISTRATIONS_PATH, is_claim_create, refuse_claim
+from e2e.planes.gateway.first_touch import FirstTouches
+from e2e.planes.gateway.identity import (
+    Header,
+    derive_forwarded,
+    derive_returned,
+    user_of_certificate,
+    user_of_token,
+)
+from e2e.planes.gateway.nowhere import AskRoot, answer_nowhere
+from e2e.planes.gateway.routing import Target, parse_target
+
+UNAVAILABLE: Final = "the server is currently unable to handle the request"
+CONFLICT: Final = 409
+_log: Final = logging.getLogger(__name__)
+
+
+class Gateway:
+    """The one endpoint; `projects` may change while it runs."""
+
+    def __init__(
+        self,
+        root: str,
+        projects: Mapping[str, str],
+        users: Mapping[str, User],
+        upstream: aiohttp.ClientSession,
+    ) -> None:
+        self._root = root
+        self._projects = projects
+        self._users = users
+        self._upstream = upstream
+        self._first_touches = FirstTouches()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._serve(request)
+        except ApiError as refused:
+            return as_answer(refused)
+        except aiohttp.ClientConnectionError as cause:
+            # Before anything was answered: the plane is away, and that is all the client learns.
+            _log.warning("Reaching a plane", extra={"path": request.path, "cause": str(cause)})
+            return as_answer(ApiError(503, "ServiceUnavailable", UNAVAILABLE))
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        user = self._authenticate(request)
+        target = parse_target(request.raw_path)
+        headers = derive_forwarded(request.headers.items(), user, target.project)
+        asked = parse_path(target.path)
+        if target.project is None:
+            return await self._judge_and_forward(request, self._root, target, headers)
+        if target.project not in self._projects:
+            match answer_nowhere(request.method, target, asked):
+                case AskRoot(target=instead):
+                    return await self._forward(request, self._root, instead, headers)
+                case ApiError() as refusal:
+                    raise refusal
+        if first := self._first_touches.refuse(target.project, asked):
+            raise first
+        origin = self._projects[target.project]
+        return await self._judge_and_forward(request, origin, target, headers)
+
+    def _authenticate(self, request: web.Request) -> User:
+        if authorization := request.headers.get("Authorization"):
+            user = user_of_token(authorization, self._users)
+            if user is None:
+                raise api_errors.unauthorized()
+            return user
+        connection = request.transport.get_extra_info("ssl_object") if request.transport else None
+        shown = (
+            connection.getpeercert(binary_form=True)
+            if isinstance(connection, ssl.SSLObject)
+            else None
+        )
+        # Checked in the handshake: one of a foreign authority ended it there.
+        return user_of_certificate(shown) if shown else ANONYMOUS
+
+    async def _judge_and_forward(
+        self, request: web.Request, origin: str, target: Target, headers: list[Header]
+    ) -> web.StreamResponse:
+        if is_claim_create(request.method, parse_path(target.path)):
+            await self._judge_claim(request, origin, target, headers)
+        return await self._forward(request, origin, target, headers)
+
+    async def _judge_claim(
+        self, request: web.Request, origin: str, target: Target, headers: list[Header]
+    ) -> None:
+        """Rehearses at the API server first: rights and schema are refused before admission."""
+        separator = "&" if target.query else "?"
+        rehearsal = URL(f"{origin}{target.url}{separator}dryRun=All", encoded=True)
+        body = await request.read()
+        async with self._upstream.post(rehearsal, headers=headers, data=body) as answer:
+            # A name that is taken is found out by storage, after admission.
+            if answer.status >= 400 and answer.status != CONFLICT:
+                return
+            claim = _as_object(await answer.read() if answer.status < 400 else body)
+        registrations = URL(f"{self._root}{REGISTRATIONS_PATH}", encoded=True)
+        as_gateway = [("X-Remote-User", "milo-gateway"), ("X-Remote-Group", "system:masters")]
+        async with self._upstream.get(registrations, headers=as_gateway) as answer:
+            known = objects_at(_as_object(await answer.read()), "items")
+        if refusal := refuse_claim(claim, known):
+            raise refusal
+
+    async def _forward(
+        self, request: web.Request, origin: str, target: Target, headers: list[Header]
+    ) -> web.StreamResponse:
+        # Read already where it was judged; a stream cannot be read twice.
+        body = await request.read() if request.can_read_body else None
+        url = URL(f"{origin}{target.url}", encoded=True)
+        async with self._upstream.request(
+            request.method, url, headers=headers, data=body, allow_redirects=False
+        ) as answer:
+            return await _stream_back(request, answer)
+
+
+async def _stream_back(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    returned = web.StreamResponse(status=answer.status, reason=answer.reason)
+    for name, value in derive_returned(answer.headers.items()):
+        returned.headers.add(name, value)
+    await returned.prepare(request)
+    try:
+        async for chunk in answer.content.iter_any():
+            await returned.write(chunk)
+    except aiohttp.ClientError:
+        if request.transport:
+            request.transport.abort()
+        return returned
+    await returned.write_eof()
+    return returned
+
+
+def as_answer(refused: ApiError) -> web.Response:
+    headers = {} if refused.retry_after is None else {"Retry-After": str(refused.retry_after)}
+    return web.json_response(refused.body(), status=refused.code, headers=headers)
+
+
+def _as_object(body: bytes) -> JsonObject:
+    try:
+        found: JsonValue = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

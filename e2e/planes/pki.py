@@ -1,0 +1,44 @@
+"""The certificates and credentials of one stack, written where its processes look for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from e2e.planes.certificates import SERVER_NAMES, Authority, KeyPair, a_signing_key, write_private
+from e2e.planes.identities import ADMIN
+from e2e.planes.ports import LOOPBACK
+from e2e.planes.run_folder import RunFolder
+
+FRONT_PROXY_USER: Final = "front-proxy-client"
+
+
+@dataclass(frozen=True, slots=True)
+class Pki:
+    """What later steps need in memory; everything is in the run folder too."""
+
+    authority: bytes
+    admin: KeyPair
+    front_proxy: KeyPair
+    server: KeyPair
+
+
+def write_pki(run: RunFolder, address: str, now: datetime) -> Pki:
+    """Makes all certificates for servers on loopback and on `address`."""
+    authority, front_authority = Authority("planes-ca", now), Authority("front-proxy-ca", now)
+    pki = Pki(
+        authority=authority.certificate,
+        admin=authority.issue_client(ADMIN.user, ADMIN.groups),
+        front_proxy=front_authority.issue_client(FRONT_PROXY_USER),
+        server=authority.issue_server(dict.fromkeys((LOOPBACK, address)), SERVER_NAMES),
+    )
+    write_private(run.pki("ca.crt"), authority.certificate)
+    write_private(run.pki("front-proxy-ca.crt"), front_authority.certificate)
+    run.write_pair("server", pki.server)
+    run.write_pair("admin", pki.admin)
+    run.write_pair("front-proxy", pki.front_proxy)
+    run.write_pair("service-accounts", a_signing_key())
+    # karmada-webhook looks for these names in its folder.
+    pki.server.write(run.webhook_certificates, "tls")
+    return pki

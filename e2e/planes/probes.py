@@ -1,0 +1,41 @@
+"""Questions that tell whether a process serves yet. Each opens its own connection and closes it."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+import aiohttp
+
+from e2e.planes.client import Endpoint, PlaneClient
+from e2e.planes.process import Probe
+
+
+def https_answers(endpoint: Endpoint, path: str) -> Probe:
+    """Whether the server answers with success, as this user."""
+
+    async def ask() -> bool:
+        async with PlaneClient(endpoint) as client:
+            await client.get(path)
+        return True
+
+    return ask
+
+
+def http_answers(url: str) -> Probe:
+    async def ask() -> bool:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status == HTTPStatus.OK
+
+    return ask
+
+
+def listens(address: str, port: int) -> Probe:
+    """Whether anybody accepts connections: for what serves nothing an outsider may ask."""
+
+    async def ask() -> bool:
+        _, writer = await asyncio.open_connection(address, port)
+        writer.close()
+        return True
+
+    return ask

@@ -1,0 +1,161 @@
+"""One process of the stack: started, watched, stopped, frozen, started again.
+
+Nothing here belongs to an event loop: a stack may be brought up in one loop and used in many. A
+process that ended although it should run is told with its last words, because they are the only
+ones that count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from e2e.planes.errors import ProcessDiedError
+from e2e.planes.run_folder import RunFolder
+from e2e.planes.tether import tethered
+from e2e.planes.waiting import until
+
+LAST_LINES: Final = 12
+LAST_BYTES: Final = 16_384
+POLL: Final = timedelta(milliseconds=20)
+# An API server with open watches takes longer than anybody wants to wait, and what it knows is
+# in etcd by then.
+GRACE: Final = timedelta(seconds=2)
+ADDRESS_IN_USE: Final = "address already in use"
+Probe: TypeAlias = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run; `name` is unique in the stack and names the log."""
+
+    name: str
+    program: Path
+    arguments: tuple[str, ...]
+    # Beside what every process of the stack sees.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class ManagedProcess:
+    """A process that must run from `start` to `stop`."""
+
+    def __init__(self, command: Command, run: RunFolder, ready: Probe) -> None:
+        self.command = command
+        self._run = run
+        self._ready = ready
+        self._running: subprocess.Popen[bytes] | None = None
+        self._starts_in_log = 0
+
+    @property
+    def name(self) -> str:
+        return self.command.name
+
+    @property
+    def log(self) -> Path:
+        return self._run.log_of(self.name)
+
+    @property
+    def pid(self) -> int | None:
+        """The process to look at from outside; None while it is meant to be down."""
+        return self._running.pid if self._running else None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._starts_in_log = log.tell()
+            self._running = subprocess.Popen(
+                tethered([str(self.command.program), *self.command.arguments]),
+                cwd=self._run.path,
+                env=self._run.environment(os.environ.get("PATH", os.defpath))
+                | {**self.command.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in a terminal reaches us alone; we decide in which order things end.
+                process_group=0,
+            )
+
+    async def up(self) -> None:
+        """Starts it and waits until it serves."""
+        self.start()
+        await until(f"{self.name} to be ready", self._ready, check=self.check)
+
+    async def restart(self) -> None:
+        """The same process again, on the same ports and data."""
+        await self.stop()
+        await self.up()
+
+    def rss(self) -> int:
+        """Resident bytes; 0 for what does not run."""
+        try:
+            statm = Path(f"/proc/{self.pid}/statm").read_text("ascii")
+        except OSError:
+            return 0
+        return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def check(self) -> None:
+        """Raises when the process ended on its own."""
+        code = self._running.poll() if self._running else None
+        if code is None:
+            return
+        ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        words = self.last_words()
+        if ADDRESS_IN_USE in words:
+            raise ProcessDiedError(
+                self.name, "its port was taken by another process", remedy="run again"
+            )
+        remedy = f"its last lines follow, the whole log is {self.log}"
+        raise ProcessDiedError(self.name, ended, remedy=remedy, detail=words)
+
+    def last_words(self) -> str:
+        with self.log.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            # Lines of an earlier start would tell of an earlier death.
+            log.seek(max(self._starts_in_log, size - LAST_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+        return "\n".join(lines[-LAST_LINES:])
+
+    async def crash(self) -> None:
+        """kill -9, on purpose: from now on it is meant to be down."""
+        self._signal(signal.SIGKILL)
+        await self._gone()
+
+    def freeze(self) -> None:
+        """It keeps its ports and connections and answers nothing, like a machine that hangs."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    async def stop(self, grace: timedelta = GRACE) -> None:
+        """Asks it to end, waits, insists. Stopped is stopped: `check` stays content."""
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)  # a frozen one could not end itself
+        if not await self._ended(grace):
+            self._signal(signal.SIGKILL)
+        await self._gone()
+
+    async def _gone(self) -> None:
+        await self._ended(within=None)
+        self._running = None
+
+    async def _ended(self, within: timedelta | None) -> bool:
+        deadline = time.monotonic() + (within.total_seconds() if within else math.inf)
+        while self._running and self._running.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(POLL.total_seconds())
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Reaped by poll, the pid may be somebody else's: only a living child is signalled.
+        if self._running and self._running.poll() is None:
+            os.killpg(self._running.pid, number)

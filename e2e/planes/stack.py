@@ -1,0 +1,294 @@
+"""A topology of real planes, up for as long as a block of code runs.
+
+`async with RealPlanes(FULL) as planes:` starts etcd, the API servers, Karmada and the members, and
+ends every process when the block ends. Nothing in it belongs to an event loop: it may be started in
+one loop and used from others. All it writes lies in its run folder, which is removed at a clean
+end; after a failure the logs stay, and the error names them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from compute_sim_planes.json_types import JsonObject
+from e2e.planes import flags, manifests, probes
+from e2e.planes.binaries import PLANES
+from e2e.planes.build import find_programs
+from e2e.planes.certificates import write_private
+from e2e.planes.errors import PlanesError, ProcessDiedError
+from e2e.planes.hub import Karmada, bring_up_karmada, join, prepare_karmada
+from e2e.planes.identities import ADMIN, Identity, Tokens, identities_of
+from e2e.planes.kubeconfig import Context, render_kubeconfig
+from e2e.planes.kubectl import Kubectl
+from e2e.planes.links import Link
+from e2e.planes.milo import Milo, prepare_milo
+from e2e.planes.pki import write_pki
+from e2e.planes.plane import Plane, install_crds, prepare_plane
+from e2e.planes.ports import LOOPBACK, Ports
+from e2e.planes.process import ManagedProcess
+from e2e.planes.run_folder import RunFolder
+from e2e.planes.site import Site
+from e2e.planes.store import Store
+from e2e.planes.topology import FULL, Rates, Role, Topology
+from e2e.planes.waiting import side_by_side
+
+WATCH: Final = timedelta(milliseconds=200)
+MILO_SYSTEM: Final = "milo-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a stack is run; the defaults are those of the tests."""
+
+    rates: Rates = Rates.QUICK
+    # Planes that pods must reach listen on an address of the host (in-cluster.md 1).
+    address: str = LOOPBACK
+    # Beside those of the topology.
+    identities: tuple[Identity, ...] = ()
+    # On every plane and before any controller starts: a kind that comes later is noticed by
+    # Karmada and by the garbage collector only after up to 30 s.
+    crds: tuple[JsonObject, ...] = ()
+    folder: Path | None = None
+    keep_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """Everything that is known before the first process starts."""
+
+    site: Site
+    etcd: ManagedProcess
+    planes: dict[str, Plane]
+    karmada: Karmada | None
+    milo: Milo | None
+    contexts: tuple[str, ...]
+
+
+class RealPlanes:
+    """A running topology; see the module."""
+
+    def __init__(
+        self,
+        topology: Topology = FULL,
+        options: Options | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.topology = topology
+        self.took = timedelta()
+        self._options = options or Options()
+        self._store = store or Store.of_user()
+        self._prepared: _Prepared | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop(failure=error)
+
+    # --- life
+
+    async def start(self) -> None:
+        began = time.monotonic()
+        # Before any folder exists: what is missing now leaves nothing behind.
+        programs = find_programs(PLANES, self._store)
+        run = RunFolder.create(self._options.folder)
+        ports = Ports(self._options.address)
+        try:
+            ground = flags.Ground(run, self._options.address, ports.reserve())
+            tokens = Tokens(self.topology.names, self._identities())
+            pki = write_pki(run, self._options.address, datetime.now(UTC))
+            self._prepared = self._prepare(Site(ground, programs, ports, pki, tokens))
+            await self._bring_up(self._prepared)
+        except BaseException as failure:
+            # A cancelled start is an ended one: processes must not outlive it.
+            await self._take_down(run, ports, failure)
+            raise
+        self.took = timedelta(seconds=time.monotonic() - began)
+
+    async def stop(self, *, failure: BaseException | None = None) -> None:
+        if self._prepared:
+            site = self._prepared.site
+            await self._take_down(site.ground.run, site.ports, failure)
+
+    def _identities(self) -> tuple[Identity, ...]:
+        return (*identities_of(self.topology), *self._options.identities)
+
+    def _prepare(self, site: Site) -> _Prepared:
+        etcd = site.add(
+            "etcd",
+            "etcd",
+            flags.etcd(site.ground, site.ports.reserve()),
+            probes.http_answers(f"{site.ground.etcd_url}/readyz"),
+        )
+        root_port = site.ports.reserve() if self.topology.root else None
+        planes = {spec.name: prepare_plane(spec, site, root_port) for spec in self.topology.planes}
+        hub = self.topology.hub
+        karmada = None
+        if hub:
+            found = manifests.find_karmada_manifests(self._store)
+            karmada = prepare_karmada(planes[hub.name], found, self._options.rates)
+        milo = None
+        if self.topology.root:
+            projects = [planes[spec.name] for spec in self.topology.of_role(Role.PROJECT)]
+            milo = prepare_milo(planes[self.topology.root.name], projects)
+        contexts = [plane.context() for plane in planes.values()]
+        contexts += milo.contexts() if milo else []
+        write_private(site.ground.run.kubeconfig, render_kubeconfig(contexts).encode())
+        return _Prepared(site, etcd, planes, karmada, milo, tuple(c.name for c in contexts))
+
+    async def _bring_up(self, prepared: _Prepared) -> None:
+        await prepared.etcd.up()
+        await side_by_side(
+            self._bring_up_plane(plane, prepared.karmada) for plane in prepared.planes.values()
+        )
+        if prepared.milo:
+            await prepared.milo.gateway.up()
+        karmada = prepared.karmada
+        if karmada:
+            cells = [p for p in prepared.planes.values() if p.spec.role is Role.CELL]
+            async with karmada.hub.client() as client:
+                await side_by_side(join(cell, karmada, client) for cell in cells)
+
+    async def _bring_up_plane(self, plane: Plane, karmada: Karmada | None) -> None:
+        await plane.api_server.up()
+        async with plane.client() as client:
+            crds = manifests.select_crds(manifests.read_crds(), plane.spec.role)
+            await install_crds(client, (*crds, *self._options.crds), plane.site)
+            if plane.spec.role in (Role.ROOT, Role.PROJECT):
+                await client.apply(manifests.a_namespace(MILO_SYSTEM))
+            if karmada and plane is karmada.hub:
+                await bring_up_karmada(karmada, client)
+        await plane.controller_manager.up()
+
+    async def _take_down(self, run: RunFolder, ports: Ports, failure: BaseException | None) -> None:
+        processes = self._prepared.site.processes if self._prepared else []
+        self._prepared = None
+        # Killed, not asked: nothing of what they would save outlives the run folder.
+        await asyncio.gather(*(process.crash() for process in processes))
+        ports.close()
+        if not self._options.keep_folder:
+            run.remove(keep_logs=failure is not None)
+        if failure is not None and run.path.exists():
+            failure.add_note(f"the logs of all processes are in {run.path}")
+
+    # --- use
+
+    @property
+    def _running(self) -> _Prepared:
+        if self._prepared is None:
+            raise PlanesError("using real planes: they are not up", remedy="use `async with`")
+        return self._prepared
+
+    def plane(self, name: str) -> Plane:
+        return self._running.planes[name]
+
+    @property
+    def planes(self) -> tuple[Plane, ...]:
+        return tuple(self._running.planes.values())
+
+    @property
+    def karmada(self) -> Karmada:
+        if self._running.karmada is None:
+            raise PlanesError("using Karmada: this topology has no hub", remedy="choose another")
+        return self._running.karmada
+
+    @property
+    def milo(self) -> Milo:
+        if self._running.milo is None:
+            raise PlanesError("using Milo: this topology has no root", remedy="choose another")
+        return self._running.milo
+
+    @property
+    def etcd(self) -> ManagedProcess:
+        return self._running.etcd
+
+    @property
+    def processes(self) -> list[ManagedProcess]:
+        return list(self._running.site.processes)
+
+    @property
+    def run_folder(self) -> RunFolder:
+        return self._running.site.ground.run
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """What the kubeconfig offers: every plane, and Milo's planes through the gateway."""
+        return self._running.contexts
+
+    @property
+    def kubeconfig(self) -> Path:
+        """All contexts, as administrator."""
+        return self.run_folder.kubeconfig
+
+    def write_kubeconfig(
+        self, plane: str, *, user: str = ADMIN.user, through: Link | None = None
+    ) -> Path:
+        """A kubeconfig for one user on one plane, on request through a fault link."""
+        found = self.plane(plane)
+        site = found.site
+        server = f"https://{through.address}:{through.port}" if through else found.server
+        context = Context(plane, server, site.pki.authority, site.tokens.of(plane, user))
+        name = f"{user.replace(':', '.')}{f'.{through.port}' if through else ''}.kubeconfig"
+        return self.run_folder.write_for_plane(plane, name, render_kubeconfig([context]))
+
+    async def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl says, run with the printed kubeconfig; raises when it fails."""
+        kubectl = Kubectl(self._running.site.programs["kubectl"], self.kubeconfig, self.run_folder)
+        return await kubectl.run(*arguments, stdin=stdin)
+
+    def link(self, plane: str) -> Link:
+        """A link to the plane's API server that a test can spoil; it is a context manager."""
+        found = self.plane(plane)
+        address = found.site.ground.address
+        return Link(address, found.port, restart=found.api_server.restart)
+
+    def check(self) -> None:
+        """Raises when a process died that nobody ended, and names it."""
+        self._running.site.check()
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncGenerator[None]:
+        """Ends the block, naming the process, when one dies: no test waits for a dead plane."""
+        body = asyncio.current_task()
+        deaths: list[ProcessDiedError] = []
+
+        async def watch() -> None:
+            while not deaths:
+                try:
+                    self.check()
+                except ProcessDiedError as death:
+                    deaths.append(death)
+                    if body:
+                        body.cancel()
+                await asyncio.sleep(WATCH.total_seconds())
+
+        watcher = asyncio.create_task(watch())
+        try:
+            yield
+            self.check()
+        except asyncio.CancelledError:
+            # Ours, unless somebody else cancelled the block too: then it stays cancelled.
+            if not deaths or (body and body.uncancel() > 0):
+                raise
+            raise deaths[0] from None
+        finally:
+            watcher.cancel()
+            await asyncio.wait([watcher])
+
+    def rss(self) -> int:
+        """Resident bytes of all processes together."""
+        return sum(process.rss() for process in self.processes)

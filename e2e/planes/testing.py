@@ -1,0 +1,115 @@
+"""What tests and benchmarks of real planes share: a kind of their own, and looks at processes.
+
+The kind (Widget) stands for a WorkloadDeployment: Karmada carries it to a city and brings its
+status back, and no schema of ours is in the way. `Options(crds=(WIDGETS,))` puts it on every plane.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from compute_sim_planes.json_types import JsonObject
+from e2e.planes.topology import CITY_LABEL
+
+_LET_THE_FIRST_CELL_SPEAK: Final = """
+function AggregateStatus(desiredObj, statusItems)
+  desiredObj.metadata.managedFields = nil
+  if statusItems ~= nil and statusItems[1] ~= nil then
+    desiredObj.status = statusItems[1].status
+  end
+  return desiredObj
+end
+"""
+WIDGETS: Final[JsonObject] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.planes.test"},
+    "spec": {
+        "group": "planes.test",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+INTERPRETER: Final[JsonObject] = {
+    "apiVersion": "config.karmada.io/v1alpha1",
+    "kind": "ResourceInterpreterCustomization",
+    "metadata": {"name": "widget"},
+    "spec": {
+        "target": {"apiVersion": "planes.test/v1", "kind": "Widget"},
+        "customizations": {"statusAggregation": {"luaScript": _LET_THE_FIRST_CELL_SPEAK}},
+    },
+}
+
+
+def a_widget(namespace: str, name: str, size: int = 1) -> JsonObject:
+    return {
+        "apiVersion": "planes.test/v1",
+        "kind": "Widget",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"size": size},
+    }
+
+
+def a_widget_path(namespace: str, name: str) -> str:
+    return f"/apis/planes.test/v1/namespaces/{namespace}/widgets/{name}"
+
+
+def a_city_policy(namespace: str, city: str) -> JsonObject:
+    """Sends every Widget of the namespace to the cells of a city."""
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"namespace": namespace, "name": f"city-{city.lower()}"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "planes.test/v1", "kind": "Widget"}],
+            "placement": {
+                "clusterAffinity": {"labelSelector": {"matchLabels": {CITY_LABEL: city}}}
+            },
+        },
+    }
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process does anything: a zombie, not reaped by whoever adopted it, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def pids_with(word: str) -> list[int]:
+    """Running processes whose command line holds the word."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if word.encode() in (entry / "cmdline").read_bytes() and is_running(int(entry.name)):
+                found.append(int(entry.name))
+        except OSError:  # it ended while we looked
+            continue
+    return found
+
+
+def wait_for(happened: Callable[[], object], within: float = 30) -> None:
+    """For tests without an event loop; everybody else has `waiting.until`."""
+    deadline = time.monotonic() + within
+    while not happened():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not happen within {within} s")
+        time.sleep(0.02)

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from e2e.planes.client import Endpoint, PlaneClient
+from e2e.planes.links import Link
+from e2e.planes.stack import RealPlanes
+
+PLANE = "p2"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest_asyncio.fixture
+async def link(real_planes: RealPlanes) -> AsyncIterator[Link]:
+    async with real_planes.link(PLANE) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def client(real_planes: RealPlanes, link: Link) -> AsyncIterator[PlaneClient]:
+    straight = real_planes.plane(PLANE).endpoint()
+    server = f"https://{link.address}:{link.port}"
+    async with PlaneClient(Endpoint(server, straight.authority, straight.token)) as opened:
+        yield opened
+
+
+class Watch:
+    """A watch of ConfigMaps through the link."""
+
+    def __init__(self, lines: aiohttp.StreamReader) -> None:
+        self._lines = lines
+
+    async def next_line(self) -> bytes:
+        return await asyncio.wait_for(self._lines.readline(), 10)
+
+    async def read_on(self) -> None:
+        """Reads to the end, and to whatever ends it."""
+        while await self.next_line():
+            continue
+
+
+@pytest_asyncio.fixture
+async def watch(real_planes: RealPlanes, link: Link) -> AsyncIterator[Watch]:
+    straight = real_planes.plane(PLANE).endpoint()
+    trusted = ssl.create_default_context(cadata=straight.authority.decode())
+    url = f"https://{link.address}:{link.port}{CONFIG_MAPS}?watch=true"
+    connector = aiohttp.TCPConnector(ssl=trusted)
+    async with (
+        aiohttp.ClientSession(connector=connector, headers=straight.headers()) as session,
+        session.get(url) as answer,
+    ):
+        opened = Watch(answer.content)
+        await opened.next_line()  # kube-root-ca.crt or an object of another test: it streams
+        yield opened
+
+
+async def touch(planes: RealPlanes, name: str) -> None:
+    """An event for whoever watches, not through the link."""
+    async with planes.plane(PLANE).client() as straight:
+        await straight.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"namespace": "default", "name": name},
+            }
+        )
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def something_to_watch(real_planes: RealPlanes) -> None:
+    await touch(real_planes, "first")
+
+
+async def test_client_speaks_to_the_server_through_the_link(
+    client: PlaneClient, link: Link
+) -> None:
+    await client.get(CONFIG_MAPS)
+    assert link.seen.to_client > 0
+
+
+async def test_slow_link_is_slow(client: PlaneClient, link: Link) -> None:
+    await client.get(CONFIG_MAPS)
+    link.latency = timedelta(milliseconds=200)
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    await client.get(CONFIG_MAPS)
+    assert clock() - began >= 0.4
+
+
+async def test_cut_link_refuses_and_healed_link_serves(client: PlaneClient, link: Link) -> None:
+    await client.get(CONFIG_MAPS)
+    await link.cut()
+    with pytest.raises(aiohttp.ClientError):
+        await client.get(CONFIG_MAPS)
+    await link.heal()
+    await client.get(CONFIG_MAPS)
+
+
+async def test_watch_on_a_half_open_link_hears_nothing_and_no_error(
+    real_planes: RealPlanes, link: Link, watch: Watch
+) -> None:
+    await link.half_open()
+    await touch(real_planes, "unheard")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(watch.next_line(), 0.5)
+
+
+async def test_watch_is_reset_in_the_middle_of_an_event(
+    real_planes: RealPlanes, link: Link, watch: Watch
+) -> None:
+    link.reset_mid_stream()
+    await touch(real_planes, "half-heard")
+    with pytest.raises((aiohttp.ClientError, ConnectionError)):
+        await watch.read_on()
+
+
+async def test_garbage_ends_the_watch_with_an_error(
+    real_planes: RealPlanes, link: Link, watch: Watch
+) -> None:
+    link.garble()
+    await touch(real_planes, "garbled")
+    with pytest.raises((aiohttp.ClientError, ssl.SSLError, ConnectionError)):
+        await watch.read_on()
+
+
+async def test_server_restarted_behind_the_link_has_kept_its_objects(
+    client: PlaneClient, link: Link
+) -> None:
+    before = await client.get(f"{CONFIG_MAPS}/first")
+    await link.restart_server()
+    after = await client.get(f"{CONFIG_MAPS}/first")
+    assert after == before

@@ -1,0 +1,82 @@
+"""Carries out `SetStatus`: the whole status, on the version it was derived from, and only
+if it differs.
+"""
+
+from __future__ import annotations
+
+from compute_operator_kit.apply.desk import Desk, moved_on
+from compute_operator_kit.compare import digest, is_same
+from compute_operator_kit.holding import Part
+from compute_operator_kit.intents import SetStatus
+from compute_operator_kit.objects import Absent, Snapshot
+from compute_operator_kit.outcomes import Effect, Outcome
+from compute_operator_kit.wire import Json, JsonObject, member_object
+
+
+async def set_status(desk: Desk, intent: SetStatus) -> Outcome:
+    found = await _find(desk, intent)
+    if isinstance(found, Absent):
+        return Outcome(intent, Effect.SKIPPED, "Vanished")
+    body = found.decode()
+    status = body.get("status")
+    if is_same(status, intent.status) or desk.memory.is_residue(
+        intent.key, Part.STATUS, lambda: digest(status, intent.status)
+    ):
+        return desk.equal(intent, Part.STATUS)
+    held = desk.hold(intent, Part.STATUS)
+    return held or await _send(desk, intent, found, body)
+
+
+async def _find(desk: Desk, intent: SetStatus) -> Snapshot | Absent:
+    if intent.uid is None:
+        # Made by this very pass, or not there: what stood under the name before is not meant.
+        own = desk.own.get(intent.key)
+        return own.after if own else Absent()
+    found = await desk.find(intent.key)
+    if isinstance(found, Snapshot) and found.metadata.uid != intent.uid:
+        raise moved_on(intent.key)
+    return found
+
+
+async def _send(desk: Desk, intent: SetStatus, found: Snapshot, body: JsonObject) -> Outcome:
+    version = _base_version(desk, intent, found)
+    desk.announce("Writing status", intent)
+    metadata = {**member_object(body, "metadata"), "resourceVersion": version}
+    answer = await desk.or_read(
+        desk.kube_to_write(intent.key).update_status(
+            intent.key, {**body, "metadata": metadata, "status": intent.status}
+        ),
+        intent.key,
+        is_done=lambda live: isinstance(live, Absent) or is_same(_status_of(live), intent.status),
+    )
+    if isinstance(answer, Absent):
+        return Outcome(intent, Effect.SKIPPED, "Vanished")
+    desk.note(found, answer)
+    desk.memory.settle(intent.key, Part.STATUS)
+    left = _status_of(answer)
+    if is_same(left, intent.status):
+        desk.memory.drop_residue(intent.key, Part.STATUS)
+    else:
+        desk.memory.keep_residue(intent.key, Part.STATUS, digest(left, intent.status))
+    return Outcome(intent, Effect.WRITTEN)
+
+
+def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
+    """The version to write on: the one the status was derived from, or our own next one.
+
+    A write of this pass moved the version on; if it did not bring somebody else's status with it,
+    the derivation still holds. Anything else is a conflict, told without asking the server.
+    """
+    version = found.metadata.resource_version
+    if intent.uid is None or version == intent.resource_version:
+        return version
+    own = desk.own.get(intent.key)
+    if own is None or own.before.metadata.resource_version != intent.resource_version:
+        raise moved_on(intent.key)
+    if not is_same(_status_of(own.before), _status_of(own.after)):
+        raise moved_on(intent.key)
+    return version
+
+
+def _status_of(snapshot: Snapshot) -> Json:
+    return snapshot.decode().get("status")

@@ -1,0 +1,332 @@
+"""What one plane holds of one kind, as far as its watch has told: snapshots, indexes, and how far
+we have seen.
+
+Readers get `Snapshot`s: bytes and a read-only header, decoded afresh for whoever asks, so nobody
+can change what the next reader sees. Index functions run once, when an object is stored, on the
+decoded form that the watch already had; what they return is kept beside the snapshot and is all
+that mapping functions need of the body. The store never asks a plane anything: `reflector.py` fills
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
+
+from compute_operator_kit.errors import InvariantError
+from compute_operator_kit.expectations import Expectation, SeenGone, SeenVersion, Waiters
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.objects import Absent, Delivered, Metadata, Snapshot, Unreadable
+from compute_operator_kit.wire import JsonObject
+
+# Values under which an object is found; the body is shared with the store and must not be changed.
+IndexFunction: TypeAlias = Callable[[Metadata, JsonObject], Iterable[str]]
+Values: TypeAlias = Mapping[str, tuple[str, ...]]
+_Place: TypeAlias = tuple[str, str]  # namespace, name
+
+_NO_VALUES: Final[Values] = MappingProxyType({})
+
+
+class Serving(StrEnum):
+    """Whether the plane has the kind, as far as we know."""
+
+    UNKNOWN = "unknown"
+    SERVED = "served"
+    NOT_SERVED = "not-served"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object as the store holds it: what a mapping function sees of it."""
+
+    snapshot: Snapshot
+    values: Values = field(default_factory=lambda: _NO_VALUES)
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.snapshot.key
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.snapshot.metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object before and after; both sides, because what it no longer says must wake
+    somebody too.
+    """
+
+    before: Entry | None
+    after: Entry | None
+    is_initial: bool = False  # part of the first list: not urgent
+    is_inferred: bool = False  # a list no longer had it; no delete event was seen
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The sides that exist, the older one first."""
+        return tuple(side for side in (self.before, self.after) if side is not None)
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.entries[0].key
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the last complete list was like; who would delete by inference asks for two of them."""
+
+    number: int
+    at: timedelta
+    held_before: int
+    vanished: int
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion as a number; 0, older than all, where it is none.
+
+    API servers promise versions of one kind to be comparable integers (KEP-5504), and every one we
+    talk to keeps that promise.
+    """
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+class View(Protocol):
+    """What a reader may do with a store: everything but change it."""
+
+    @property
+    def plane(self) -> PlaneName: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def serving(self) -> Serving: ...
+
+    @property
+    def listing(self) -> Listing | None: ...
+
+    @property
+    def is_synced(self) -> bool: ...
+
+    def get(self, namespace: str, name: str) -> Snapshot | Absent | Unreadable: ...
+
+    def entry(self, namespace: str, name: str) -> Entry | None: ...
+
+    def snapshots(self, namespace: str = "") -> tuple[Snapshot, ...] | Unreadable: ...
+
+    def by_index(self, index: str, value: str) -> tuple[Snapshot, ...] | Unreadable: ...
+
+    def entries_by_index(self, index: str, value: str) -> tuple[Entry, ...]: ...
+
+    def index_values(self, index: str) -> tuple[str, ...]: ...
+
+
+class Caches(Protocol):
+    """All stores of all engaged planes, for reading."""
+
+    def view(self, plane: PlaneName, kind: Kind) -> View:
+        """Raises `PlaneGoneError` when the plane is not engaged."""
+        ...
+
+    def planes(self, role: Role) -> tuple[PlaneName, ...]:
+        """Engaged planes of a role, sorted."""
+        ...
+
+
+class Store:
+    """Objects of one kind on one plane."""
+
+    def __init__(
+        self, plane: PlaneName, kind: Kind, indexes: Mapping[str, IndexFunction] | None = None
+    ) -> None:
+        self.plane = plane
+        self.kind = kind
+        self.serving = Serving.UNKNOWN
+        self.listing: Listing | None = None
+        self._functions = dict(indexes or {})
+        self._entries: dict[_Place, Entry] = {}
+        self._indexes: dict[str, dict[str, dict[_Place, None]]] = {
+            name: {} for name in self._functions
+        }
+        self._seen = 0
+        self._life = 0  # counts restores and withdrawals: versions of another life mean nothing
+        self._waiters = Waiters()
+        self.index_failures = 0
+
+    # reading ---------------------------------------------------------------------------------
+
+    @property
+    def is_synced(self) -> bool:
+        """Complete at least once since the kind was (last) served."""
+        return self.listing is not None
+
+    @property
+    def seen_version(self) -> int:
+        """Everything up to this version of the plane is in here."""
+        return self._seen
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, namespace: str, name: str) -> Snapshot | Absent | Unreadable:
+        """`Unreadable` before the first complete list: half a view looks like a mass deletion."""
+        if not self.is_synced:
+            return self._unreadable()
+        entry = self._entries.get((namespace, name))
+        return entry.snapshot if entry else Absent()
+
+    def entry(self, namespace: str, name: str) -> Entry | None:
+        """As `get`, for mapping functions, which only look for keys to wake."""
+        return self._entries.get((namespace, name))
+
+    def snapshots(self, namespace: str = "") -> tuple[Snapshot, ...] | Unreadable:
+        """All objects, of one namespace if it is given, in order of namespace and name."""
+        if not self.is_synced:
+            return self._unreadable()
+        places = sorted(p for p in self._entries if not namespace or p[0] == namespace)
+        return tuple(self._entries[place].snapshot for place in places)
+
+    def by_index(self, index: str, value: str) -> tuple[Snapshot, ...] | Unreadable:
+        """Objects whose index function gave this value, in order of namespace and name."""
+        if not self.is_synced:
+            return self._unreadable()
+        return tuple(entry.snapshot for entry in self.entries_by_index(index, value))
+
+    def entries_by_index(self, index: str, value: str) -> tuple[Entry, ...]:
+        """As `by_index`, for mapping functions, which only look for keys to wake."""
+        places = self._index(index).get(value, {})
+        return tuple(self._entries[place] for place in sorted(places))
+
+    def index_values(self, index: str) -> tuple[str, ...]:
+        """Every value the index knows, sorted."""
+        return tuple(sorted(self._index(index)))
+
+    def _index(self, index: str) -> dict[str, dict[_Place, None]]:
+        found = self._indexes.get(index)
+        if found is None:
+            raise InvariantError(f"reading {self.kind.kind} on {self.plane!r}: no index {index!r}")
+        return found
+
+    def _unreadable(self) -> Unreadable:
+        return Unreadable("NotServed" if self.serving is Serving.NOT_SERVED else "NotSynced")
+
+    # waiting ---------------------------------------------------------------------------------
+
+    def expect_version(self, version: int) -> SeenVersion:
+        """The expectation to see everything up to this version of the plane's present life."""
+        return SeenVersion(version, self._life)
+
+    def has_met(self, expectation: Expectation) -> bool:
+        match expectation:
+            case SeenVersion(version, life):
+                return self._seen >= version or self._life != life
+            case SeenGone(namespace, name, uid):
+                entry = self._entries.get((namespace, name))
+                return entry is None or entry.metadata.uid != uid or entry.metadata.is_deleting
+
+    def when_met(self, expectation: Expectation, call: Callable[[], None]) -> None:
+        """Calls once when it is met; at once if it is already."""
+        if self.has_met(expectation):
+            call()
+        else:
+            self._waiters.add(expectation, call)
+
+    # filling (the reflector's side) ----------------------------------------------------------
+
+    def put(self, delivered: Delivered) -> Change | None:
+        """Stores a version; None when the store already has exactly that one."""
+        snapshot = delivered.snapshot
+        place = (snapshot.key.namespace, snapshot.key.name)
+        before = self._entries.get(place)
+        if before is not None and _is_same(before.metadata, snapshot.metadata):
+            return None
+        after = Entry(snapshot, self._evaluate(snapshot.metadata, delivered.body))
+        self._entries[place] = after
+        self._reindex(place, before, after)
+        self._waiters.look(place, self.has_met)
+        return Change(before, after, is_initial=not self.is_synced)
+
+    def remove(self, namespace: str, name: str, *, is_inferred: bool = False) -> Change | None:
+        """Forgets an object; None when there was none."""
+        place = (namespace, name)
+        before = self._entries.pop(place, None)
+        if before is None:
+            return None
+        self._reindex(place, before, None)
+        self._waiters.look(place, self.has_met)
+        return Change(before, None, is_inferred=is_inferred)
+
+    def reach(self, version: int) -> None:
+        """Everything up to this version has been put or removed."""
+        self._seen = max(self._seen, version)
+        self._waiters.reach(self._seen)
+
+    def complete(self, places: Iterable[_Place], *, version: int, at: timedelta) -> list[Change]:
+        """Ends a list: what it did not have is gone, and from now on the store can be believed.
+
+        The version may be lower than one already seen: the plane was restored from a backup, and
+        what waited for a version of its former life waits no longer.
+        """
+        listed = set(places)
+        held = len(self._entries)
+        missing = [place for place in self._entries if place not in listed]
+        changes = [self.remove(*place, is_inferred=True) for place in missing]
+        number = self.listing.number + 1 if self.listing else 1
+        self.listing = Listing(number, at, held, len(missing))
+        self.serving = Serving.SERVED
+        if version < self._seen:
+            self._begin_life()
+        self._seen = version
+        self._waiters.reach(version)
+        return [change for change in changes if change is not None]
+
+    def withdraw(self) -> list[Change]:
+        """The kind is not served (any more): everything is gone from here, and nothing is known."""
+        self.serving = Serving.NOT_SERVED
+        self.listing = None
+        changes = [self.remove(*place, is_inferred=True) for place in list(self._entries)]
+        self._begin_life()
+        return [change for change in changes if change is not None]
+
+    def _begin_life(self) -> None:
+        self._life += 1
+        self._seen = 0
+        self._waiters.release_all()
+
+    def _evaluate(self, metadata: Metadata, body: JsonObject) -> Values:
+        if not self._functions:
+            return _NO_VALUES
+        values = {name: self._values(name, metadata, body) for name in self._functions}
+        return MappingProxyType(values)
+
+    def _values(self, name: str, metadata: Metadata, body: JsonObject) -> tuple[str, ...]:
+        try:
+            return tuple(dict.fromkeys(self._functions[name](metadata, body)))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # A body of a shape nobody expected: found under no value, and other objects are not
+            # affected.
+            self.index_failures += 1
+            return ()
+
+    def _reindex(self, place: _Place, before: Entry | None, after: Entry | None) -> None:
+        for name, index in self._indexes.items():
+            old = before.values.get(name, ()) if before else ()
+            new = after.values.get(name, ()) if after else ()
+            if old == new:
+                continue
+            for value in old:
+                places = index[value]
+                del places[place]
+                if not places:
+                    del index[value]
+            for value in new:
+                index.setdefault(value, {})[place] = None
+
+
+def _is_same(found: Metadata, arrived: Metadata) -> bool:
+    return found.uid == arrived.uid and found.resource_version == arrived.resource_version

@@ -1,0 +1,338 @@
+"""Turns a file, the environment and the command line into settings, or into a list of everything
+that is wrong.
+
+Precedence is flag, environment, file, default. A configuration that is refused ends the process
+with exit code 2 before anything starts, with one line per problem and the path of its field; no
+value of the file is ever repeated, because a path mistyped in a hurry may be a password. Reads one
+file, starts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from compute_operator_kit.settings import API_VERSION, Root
+from compute_operator_kit.strict_yaml import (
+    MAX_DOCUMENT_BYTES,
+    DocumentError,
+    Problem,
+    format_path,
+    parse_document,
+)
+from compute_operator_kit.wire import Json, JsonObject
+
+SettingsT = TypeVar("SettingsT", bound=Root)
+
+SERVER_CONFIG_FLAG: Final = "--server-config"
+SERVER_CONFIG_VARIABLE: Final = "SERVER_CONFIG"
+CHECK_CONFIG: Final = "check-config"
+RUN: Final = "run"
+
+
+class ConfigurationError(Exception):
+    """The configuration is refused; `problems` are all of its faults, `str` has one line for
+    each.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def _parse_text(text: str) -> Json:
+    return text
+
+
+def _parse_boolean(text: str) -> Json:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A field of the file that an overlay may set from outside."""
+
+    path: tuple[str, ...]
+    variable: str
+    flag: str = ""
+    parse: Callable[[str], Json] = _parse_text
+    is_switch: bool = False  # the flag alone means true
+    help: str = ""
+
+
+OVERRIDES: Final = (
+    Override(
+        ("federation", "kubeconfigPath"),
+        "FEDERATION_KUBECONFIG",
+        "--federation-kubeconfig",
+        help="kubeconfig of the hub",
+    ),
+    Override(
+        ("federation", "context"),
+        "FEDERATION_CONTEXT",
+        "--federation-context",
+        help="context in that kubeconfig",
+    ),
+    Override(
+        ("leaderElection", "enabled"),
+        "LEADER_ELECT",
+        "--leader-elect",
+        _parse_boolean,
+        is_switch=True,
+        help="write only while holding the Lease",
+    ),
+    Override(
+        ("leaderElection", "namespace"),
+        "LEADER_ELECT_NAMESPACE",
+        "--leader-elect-namespace",
+        help="namespace of the Lease",
+    ),
+    Override(
+        ("health", "bindAddress"),
+        "HEALTH_PROBE_BIND_ADDRESS",
+        "--health-probe-bind-address",
+        help="where /healthz and /readyz listen",
+    ),
+    Override(
+        ("telemetry", "logLevel"), "LOG_LEVEL", "--log-level", help="debug, info, warning or error"
+    ),
+    Override(("telemetry", "otlpEndpoint"), "OTEL_EXPORTER_OTLP_ENDPOINT"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the command line and the environment ask for, before the file is read."""
+
+    verb: str = RUN
+    server_config: str = ""
+    given: Mapping[tuple[str, ...], tuple[str, str]] = field(
+        default_factory=dict[tuple[str, ...], tuple[str, str]]
+    )  # path → text, and where it came from
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command an operator has besides running."""
+
+    name: str
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+
+
+def build_parser(program: str, version: str, verbs: Iterable[Verb] = ()) -> argparse.ArgumentParser:
+    """The shared command line and an operator's own verbs; usage errors end with exit code 2."""
+    shared = _build_shared_flags()
+    parser = argparse.ArgumentParser(prog=program, parents=[shared], allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{program} {version}")
+    commands = parser.add_subparsers(dest="verb", metavar="COMMAND")
+    commands.add_parser(
+        CHECK_CONFIG,
+        parents=[shared],
+        allow_abbrev=False,
+        help="read the configuration, say what is wrong with it, start nothing",
+    )
+    for verb in verbs:
+        verb.configure(commands.add_parser(verb.name, allow_abbrev=False, help=verb.help))
+    return parser
+
+
+def _build_shared_flags() -> argparse.ArgumentParser:
+    """Suppressed defaults let a flag stand before or after the verb: the one given is the one
+    kept.
+    """
+    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add = shared.add_argument
+    add(SERVER_CONFIG_FLAG, metavar="FILE", default=argparse.SUPPRESS, help="configuration file")
+    for override in OVERRIDES:
+        if override.is_switch:
+            add(
+                override.flag,
+                nargs="?",
+                const="true",
+                metavar="BOOL",
+                default=argparse.SUPPRESS,
+                help=override.help,
+            )
+        elif override.flag:
+            add(override.flag, metavar="TEXT", default=argparse.SUPPRESS, help=override.help)
+    return shared
+
+
+def read_command(found: argparse.Namespace, environ: Mapping[str, str]) -> Command:
+    """Flags over environment; an empty variable counts as not set, an empty flag as set to
+    nothing.
+    """
+    flags: dict[str, str | None] = vars(found)
+    given: dict[tuple[str, ...], tuple[str, str]] = {}
+    for override in OVERRIDES:
+        from_flag = flags.get(override.flag.removeprefix("--").replace("-", "_"))
+        if override.flag and from_flag is not None:
+            given[override.path] = (from_flag, override.flag)
+        elif from_environment := environ.get(override.variable, ""):
+            given[override.path] = (from_environment, override.variable)
+    server_config = flags.get("server_config") or environ.get(SERVER_CONFIG_VARIABLE, "")
+    return Command(flags.get("verb") or RUN, server_config, given)
+
+
+def load_settings(settings: type[SettingsT], command: Command) -> SettingsT:
+    """The settings, or `ConfigurationError` with every problem of file, environment and flags."""
+    if not command.server_config:
+        hint = f"is required: the configuration file ({SERVER_CONFIG_VARIABLE} does the same)"
+        raise ConfigurationError([Problem(SERVER_CONFIG_FLAG, hint)])
+    try:
+        document = parse_document(read_text(Path(command.server_config)))
+    except DocumentError as refused:
+        raise ConfigurationError(
+            Problem(problem.path or command.server_config, problem.message)
+            for problem in refused.problems
+        ) from None
+    return validate_settings(settings, document, command.given)
+
+
+def read_text(path: Path) -> str:
+    """The file's text; `ConfigurationError` names the path and why it cannot be read."""
+    try:
+        with path.open("rb") as opened:
+            raw = opened.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as cause:
+        why = cause.strerror or type(cause).__name__
+        raise ConfigurationError([Problem(str(path), f"cannot be read: {why}")]) from None
+    if len(raw) > MAX_DOCUMENT_BYTES:
+        raise ConfigurationError([Problem(str(path), "is larger than 1 MiB")])
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigurationError([Problem(str(path), "is not UTF-8 text")]) from None
+
+
+def validate_settings(
+    settings: type[SettingsT],
+    document: JsonObject,
+    given: Mapping[tuple[str, ...], tuple[str, str]] | None = None,
+) -> SettingsT:
+    """Checks a parsed document with overrides laid over it; pure but for the exception."""
+    problems = list(_check_type(settings, document))
+    body = {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
+    problems += _lay_over(body, given or {})
+    validated, more = _validate_leniently(settings, body)
+    problems += more
+    wrong = {problem.path for problem in problems}
+    problems += _ask_rules(validated, wrong)
+    if problems:
+        raise ConfigurationError(sorted(set(problems)))
+    return validated
+
+
+def check_files(settings: Root) -> None:
+    """Every configured path leads to a readable file, or `ConfigurationError` names those that do
+    not.
+    """
+    problems: list[Problem] = []
+    for where, path in settings.configured_files():
+        try:
+            with path.open("rb"):
+                pass
+        except OSError as cause:
+            why = cause.strerror or type(cause).__name__
+            problems.append(Problem(where, f"{path}: cannot be read: {why}"))
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _check_type(settings: type[Root], document: JsonObject) -> Iterable[Problem]:
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", settings.KIND)):
+        if document.get(key) != wanted:
+            yield Problem(key, f"must be {wanted}")
+
+
+def _lay_over(
+    body: JsonObject, given: Mapping[tuple[str, ...], tuple[str, str]]
+) -> Iterable[Problem]:
+    """Sets overridden fields in `body`; a section that is no mapping is left for validation to
+    refuse.
+    """
+    parsers = {override.path: override.parse for override in OVERRIDES}
+    for path, (text, source) in given.items():
+        try:
+            value = parsers[path](text)
+        except ValueError as refused:
+            yield Problem(format_path(path), f"{refused} (from {source})")
+            continue
+        section = body.setdefault(path[0], {})
+        if isinstance(section, dict):
+            section[path[1]] = value
+
+
+def _validate_leniently(
+    settings: type[SettingsT], body: JsonObject
+) -> tuple[SettingsT, list[Problem]]:
+    """The settings with every wrong value left at its default, and a problem for each of those.
+
+    A model validates only when all of it is right, so wrong values are taken out one round after
+    the other; what remains lets the rules speak about the rest in the same run.
+    """
+    problems: list[Problem] = []
+    remaining = _copy(body)
+    while True:
+        try:
+            validated = settings.model_validate(remaining, by_alias=True, by_name=False)
+        except ValidationError as refused:
+            found = refused.errors(include_url=False, include_context=False, include_input=False)
+            for error in found:
+                path = _remove(remaining, error["loc"])
+                problems.append(Problem(format_path(path), _describe(error["type"], error["msg"])))
+        else:
+            return validated, problems
+
+
+def _remove(body: JsonObject, path: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Takes out the deepest part of `path` that is there, and says how far that was."""
+    parent: Json = body
+    for depth, step in enumerate(path):
+        if not isinstance(parent, dict) or not isinstance(step, str) or step not in parent:
+            break  # pydantic appends names of its own (union members, validators) to a field's path
+        if depth + 1 == len(path) or not _has(parent[step], path[depth + 1]):
+            del parent[step]
+            return tuple(path[: depth + 1])
+        parent = parent[step]
+    raise LookupError(f"no field {format_path(tuple(path))}: a setting without a default")
+
+
+def _has(value: Json, step: str | int) -> bool:
+    return isinstance(value, dict) and step in value
+
+
+def _copy(body: JsonObject) -> JsonObject:
+    return {key: _copy(value) if isinstance(value, dict) else value for key, value in body.items()}
+
+
+def _describe(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "unknown key"
+    if kind == "model_type":
+        return "expected a mapping of keys to values"
+    text = message.removeprefix("Value error, ").replace("Input should be", "must be")
+    return text[:1].lower() + text[1:]
+
+
+def _ask_rules(settings: Root, wrong: set[str]) -> Iterable[Problem]:
+    for rule in type(settings).rules():
+        if any(_touches(field, found) for field in rule.fields for found in wrong):
+            continue
+        if message := rule.check(settings):
+            yield Problem(rule.fields[0], message)
+
+
+def _touches(field: str, wrong: str) -> bool:
+    """Whether a problem at `wrong` makes the value of `field` meaningless: the field itself or what
+    holds it.
+    """
+    return field == wrong or field.startswith(f"{wrong}.")

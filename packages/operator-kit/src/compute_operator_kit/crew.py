@@ -1,0 +1,60 @@
+"""The tasks that belong to one thing and end with it.
+
+A task that ends by an exception has met a bug: it is logged with its trace and, where somebody said
+how, started again, so that one plane's accident neither passes unseen nor takes anything else
+along. Stopping waits until every task has really ended: what is left running would act for a thing
+that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+logger = logging.getLogger(__name__)
+
+
+class Crew:
+    """Tasks under one name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(
+        self,
+        work: Coroutine[object, object, None],
+        name: str,
+        on_crash: Callable[[], None] | None = None,
+    ) -> None:
+        if self._is_stopping:
+            work.close()
+            return
+        task = asyncio.create_task(work, name=f"{self._name}:{name}")
+        self._tasks.add(task)
+        task.add_done_callback(lambda ended: self._on_end(ended, on_crash))
+
+    async def stop(self) -> None:
+        """Cancels everything and waits for it; nothing can be started afterwards."""
+        self._is_stopping = True
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+
+    def _on_end(self, task: asyncio.Task[None], on_crash: Callable[[], None] | None) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        logger.error(
+            "Restarting a task that ended by a bug" if on_crash else "Task ended by a bug",
+            exc_info=error,
+            extra={"task": task.get_name()},
+        )
+        if on_crash is not None and not self._is_stopping:
+            on_crash()

@@ -1,0 +1,252 @@
+"""One request and its answer: admitted by the plane's lane, sent in time, judged once.
+
+Below is the seam `Transport`, above it `kube_http.py`, which knows what an API server is asked.
+Here is what every request has in common: limits, credentials, deadline, bounded bodies, counting,
+and the translation of failures. It retries nothing but a request answered 401, once, with
+credentials read again: such a request was not carried out. Bodies are never logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Protocol
+
+from compute_operator_kit import measures as names
+from compute_operator_kit.answers import (
+    DEFAULT_RETRY_AFTER,
+    Request,
+    error_of_answer,
+    error_of_connection,
+    error_of_garbage,
+    parse_retry_after,
+    parse_status,
+)
+from compute_operator_kit.errors import ReconcileError, UnavailableError
+from compute_operator_kit.keys import Kind, PlaneName, Role
+from compute_operator_kit.kube import Writer
+from compute_operator_kit.lane import Lane
+from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.wire import JsonObject, UndecodableError, decode_object
+
+LARGEST_ANSWER: Final = 32 * 1024 * 1024  # a page of 500 objects of 64 KB
+LARGEST_ERROR: Final = 64 * 1024  # more than any Status has to say
+ANSWER_TOO_LARGE: Final = "AnswerTooLarge"
+
+JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
+_MUTATING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Answer(Protocol):
+    """What a server replies; the body may be endless, and whoever asked closes it."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+    async def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    """Sends one request to one server.
+
+    Raises `ConnectionRefusedError` when nothing was sent, and any other `OSError` (`TimeoutError`
+    is one) when that is not known.
+    """
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer: ...
+
+
+class Credentials(Protocol):
+    """Who we are to one server, read again when the server does not believe it."""
+
+    async def headers(self) -> Mapping[str, str]: ...
+
+    async def refresh(self) -> bool:
+        """Reads again; whether there is anything new to try with."""
+        ...
+
+
+class NoCredentials:
+    """For servers that ask for none, or that know us by the connection."""
+
+    async def headers(self) -> Mapping[str, str]:
+        return {}
+
+    async def refresh(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """All it takes to talk to one plane."""
+
+    plane: PlaneName
+    role: Role
+    transport: Transport
+    lane: Lane
+    credentials: Credentials = field(default_factory=NoCredentials)
+    base_path: str = ""  # a plane may live under a path of a server it shares with others
+    user_agent: str = "compute-operator-kit"
+    request_timeout: timedelta = timedelta(seconds=10)
+    measures: Measures = field(default_factory=NoMeasures)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, before it is sent."""
+
+    method: str
+    target: str
+    doing: str
+    verb: str  # as RBAC and `compute_writes_total` spell it
+    kind: Kind
+    body: bytes | None = None
+    content_type: str = JSON
+    is_probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@contextlib.asynccontextmanager
+async def closing_chunks(answer: Answer) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The chunks of an answer, ended when we leave: a generator left to the collector
+    ends some other time.
+    """
+    chunks = answer.chunks()
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+
+
+class Exchange:
+    """Requests to one plane, in one writer's name."""
+
+    def __init__(self, connection: Connection, writer: Writer) -> None:
+        self._at = connection
+        self._writer = writer
+
+    async def send(self, call: Call) -> Reply:
+        """Sends and reads to the end, within the request's time."""
+        await self._at.lane.admit(is_probe=call.is_probe)
+        request = self.request_of(call)
+        try:
+            async with asyncio.timeout(self._at.request_timeout.total_seconds()):
+                answer = await self._exchange(call)
+                reply = await self.finish(call, answer)
+        except OSError as cause:
+            self._failed(call)
+            raise error_of_connection(request, cause) from cause
+        self._answered(call, reply.status, reply.headers)
+        return reply
+
+    async def open(self, call: Call) -> Answer:
+        """Sends, and leaves the body to the caller."""
+        await self._at.lane.admit()
+        try:
+            async with asyncio.timeout(self._at.request_timeout.total_seconds()):
+                answer = await self._exchange(call)
+        except OSError as cause:
+            self._failed(call)
+            raise error_of_connection(self.request_of(call), cause) from cause
+        self._answered(call, answer.status, answer.headers)
+        return answer
+
+    async def _exchange(self, call: Call) -> Answer:
+        answer = await self._attempt(call)
+        if answer.status == 401 and await self._at.credentials.refresh():
+            await answer.close()
+            answer = await self._attempt(call)
+        return answer
+
+    async def _attempt(self, call: Call) -> Answer:
+        agent = f"{self._at.user_agent} ({self._writer.controller})"
+        headers = {"Accept": JSON, "User-Agent": agent, **await self._at.credentials.headers()}
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        if call.method in _MUTATING:
+            self._count_write(call)
+        return await self._at.transport.request(call.method, call.target, headers, call.body)
+
+    async def finish(self, call: Call, answer: Answer) -> Reply:
+        limit = LARGEST_ANSWER if answer.status < 400 else LARGEST_ERROR
+        pieces: list[bytes] = []
+        length = 0
+        try:
+            async with closing_chunks(answer) as chunks:
+                async for chunk in chunks:
+                    pieces.append(chunk)
+                    length += len(chunk)
+                    if length > limit:
+                        break
+        finally:
+            await answer.close()
+        if length > limit and answer.status < 400:
+            raise UnavailableError(
+                ANSWER_TOO_LARGE,
+                f"{call.doing}: an answer of over {limit} bytes",
+                plane=self._at.plane,
+            )
+        return Reply(answer.status, answer.headers, b"".join(pieces))
+
+    def request_of(self, call: Call) -> Request:
+        return Request(
+            call.doing,
+            self._at.plane,
+            is_mutating=call.method in _MUTATING,
+            is_json_patch=call.content_type == JSON_PATCH,
+        )
+
+    def error_of(self, call: Call, reply: Reply) -> ReconcileError:
+        answer = parse_status(reply.status, reply.body)
+        return error_of_answer(self.request_of(call), answer, parse_retry_after(reply.headers))
+
+    def decode(self, call: Call, reply: Reply, *, expected: Sequence[int]) -> JsonObject:
+        if reply.status not in expected:
+            raise self.error_of(call, reply)
+        try:
+            return decode_object(reply.body)
+        except UndecodableError as cause:
+            raise error_of_garbage(self.request_of(call), cause) from cause
+
+    def _answered(self, call: Call, status: int, headers: Mapping[str, str]) -> None:
+        retry_after = parse_retry_after(headers) if status >= 400 else None
+        if status == 429 and retry_after is None:
+            retry_after = DEFAULT_RETRY_AFTER
+        self._at.lane.answered(status, retry_after)
+        self._count_request(call, str(status))
+
+    def _failed(self, call: Call) -> None:
+        self._at.lane.failed()
+        self._count_request(call, "<error>")  # client-go's word for a request without an answer
+
+    def _count_request(self, call: Call, code: str) -> None:
+        self._at.measures.count(
+            names.REST_REQUESTS, code=code, method=call.method, host=self._at.role.value
+        )
+
+    def _count_write(self, call: Call) -> None:
+        self._at.measures.count(
+            names.WRITES,
+            plane=self._at.role.value,
+            kind=call.kind.kind,
+            verb=call.verb,
+            controller=self._writer.controller,
+        )

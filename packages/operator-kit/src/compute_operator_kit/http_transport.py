@@ -1,0 +1,114 @@
+"""The seam `Transport` on aiohttp: connections, TLS and nothing else.
+
+One session serves every plane of the process; aiohttp pools by host, TLS context and server name,
+so the many planes that one server offers under different paths share connections, and a rotated
+certificate (a new context) gets new ones. The system's proxy settings, cookies and redirects are
+not for us: a credential must not travel elsewhere.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+# Deadlines are the caller's (`exchange.py`): a watch has none, and every other request one for all
+# of it.
+_NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None)
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session for every plane; to be opened inside the loop that uses it, and closed at
+    the end.
+    """
+    return aiohttp.ClientSession(
+        # How much may be in flight is decided per plane (`lane.py`), and each watch holds a
+        # connection.
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=_NO_TIMEOUT,
+        trust_env=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How to trust a server; asked for per request, because files rotate."""
+
+    context: Callable[[], ssl.SSLContext]
+    server_name: str | None = None
+
+
+class AiohttpTransport:
+    """One server."""
+
+    def __init__(self, session: aiohttp.ClientSession, origin: str, tls: Tls | None = None) -> None:
+        """`origin` is scheme, host and port; without `tls` the scheme must not need it."""
+        self._session = session
+        self._origin = origin.rstrip("/")
+        self._tls = tls
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AiohttpAnswer:
+        # Encoded already, segment by segment: normalising again would undo it.
+        url = URL(self._origin + target, encoded=True)
+        with _plain_errors():
+            response = await self._session.request(
+                method,
+                url,
+                headers=headers,
+                data=body,
+                allow_redirects=False,
+                ssl=self._tls.context() if self._tls else True,
+                server_hostname=self._tls.server_name if self._tls else None,
+            )
+        return AiohttpAnswer(response)
+
+
+class AiohttpAnswer:
+    """A reply whose body is read as it comes."""
+
+    __slots__ = ("_response",)
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        with _plain_errors():
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+
+    async def close(self) -> None:
+        # A connection whose answer was read to its end goes back to the pool; any other is of no
+        # use to the next request.
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """The library's errors in the words of the seam: never sent, or not known."""
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError) as cause:
+        raise ConnectionRefusedError(f"connecting: {type(cause).__name__}") from cause
+    except OSError:
+        raise
+    except aiohttp.ClientError as cause:
+        raise ConnectionResetError(f"exchanging: {type(cause).__name__}") from cause

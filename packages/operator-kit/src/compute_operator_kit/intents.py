@@ -1,0 +1,299 @@
+"""What a plan wants done: a closed union of frozen values, each with a key and a reason. Pure.
+
+A plan says *what* and *why*; `apply.py` is the only one that does it. An intent holds no client, no
+closure and no clock, so that a test can compare it and a log can print it. Destructive ones carry
+the UID they mean; a check that must be made fresh, around the write, is a guard in the intent.
+
+```
+Ensure(uid=None)   make it, it was not there     │ wanted   what we own of the object, no more
+Ensure(uid=U)      bring that very one in line   │ initial  what it is born with; not compared
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal, Self, TypeAlias
+
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.objects import OwnerReference
+from compute_operator_kit.wire import JsonMapping, JsonValue
+
+# After a guard refused: often enough to be no delay, seldom enough to be no load (management.md 4,
+# 5).
+LOOK_AGAIN: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The fields of an object that are ours; every other field is foreign and stays as it is."""
+
+    labels: Mapping[str, str | None] = field(default_factory=dict)  # None: must not be there
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    owners: tuple[OwnerReference, ...] = ()  # each must be there, found by UID
+    has_only_these_owners: bool = False
+    whole: JsonMapping = field(default_factory=dict)  # members of the object that are ours whole
+    parts: JsonMapping = field(default_factory=dict)  # of other members only these; None: not there
+
+
+# guards ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyUnder:
+    """The object at `key` must exist and not be deleting, by a fresh read."""
+
+    key: ObjectKey
+    lock: ObjectKey | None = (
+        None  # held around read and write; who excludes each other names the same
+    )
+    retry_after: timedelta = LOOK_AGAIN
+
+
+@dataclass(frozen=True, slots=True)
+class IfNone:
+    """No object of this kind with these labels may exist, by a fresh list."""
+
+    plane: PlaneName
+    kind: Kind
+    labels: Mapping[str, str]
+    namespace: str = ""
+    counts_deleting: bool = False
+    lock: ObjectKey | None = None
+    retry_after: timedelta = LOOK_AGAIN
+
+
+@dataclass(frozen=True, slots=True)
+class IfGone:
+    """The object at `key` must be absent, or another one than `uid`, by a fresh read."""
+
+    key: ObjectKey
+    uid: Uid | None = None
+    lock: ObjectKey | None = None
+    retry_after: timedelta = LOOK_AGAIN
+
+
+@dataclass(frozen=True, slots=True)
+class IfUnchanged:
+    """The object at `key` must still be in the version the plan was derived from, by a
+    fresh read.
+    """
+
+    key: ObjectKey
+    uid: Uid
+    resource_version: str = ""
+    generation: int | None = None
+    lock: ObjectKey | None = None
+    retry_after: timedelta = LOOK_AGAIN
+
+
+Guard: TypeAlias = OnlyUnder | IfNone | IfGone | IfUnchanged
+
+
+# intents ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ensure:
+    """The object exists and what we own of it is as wanted."""
+
+    key: ObjectKey
+    wanted: Owned
+    reason: str
+    uid: Uid | None = None
+    resource_version: str = ""  # given: only if it is still in that version
+    initial: JsonMapping = field(default_factory=dict)
+    provisional: bool = False
+    settle: timedelta | None = None  # how long a provisional difference waits; None: as configured
+    only_under: OnlyUnder | None = None
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return (self.only_under,) if self.only_under else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """This very object goes; that it is gone already is success."""
+
+    key: ObjectKey
+    uid: Uid
+    reason: str
+    resource_version: str = ""  # given: only if it is still in that version
+    if_none: IfNone | None = None
+    if_gone: IfGone | None = None
+    if_unchanged: IfUnchanged | None = None
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return tuple(g for g in (self.if_unchanged, self.if_gone, self.if_none) if g is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """`.status` is this, whole, derived from that version of the object.
+
+    Without a UID it is the status of the object that an `Ensure` of the same pass makes.
+    """
+
+    key: ObjectKey
+    uid: Uid | None
+    resource_version: str
+    status: JsonMapping
+    reason: str
+    provisional: bool = False
+    settle: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    """Our finalizer is on the object, and with it, in the same request, these annotations."""
+
+    key: ObjectKey
+    uid: Uid
+    finalizer: str
+    reason: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Our finalizer is off the object."""
+
+    key: ObjectKey
+    uid: Uid
+    finalizer: str
+    reason: str
+    if_none: IfNone | None = None
+    if_gone: IfGone | None = None
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return tuple(guard for guard in (self.if_gone, self.if_none) if guard is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGate:
+    """One named entry of a list of scheduling gates is off the object; the others are
+    nobody's here.
+    """
+
+    key: ObjectKey
+    uid: Uid
+    gate: str
+    reason: str
+    generation: int | None = None  # given: only if that generation is still the present one
+    after: SetStatus | None = None  # only once this status of the same plan stands on the server
+    path: tuple[str, ...] = ("spec", "controller", "schedulingGates")
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event for people, about a transition."""
+
+    key: ObjectKey
+    uid: Uid
+    reason: str
+    message: str
+    action: str
+    type: Literal["Normal", "Warning"] = "Normal"
+    related: ObjectKey | None = None
+    related_uid: Uid | None = None
+    after: Ensure | Delete | SetStatus | RemoveGate | None = None  # only if this write happened now
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until then; waiting is not failure and does not back off."""
+
+    key: ObjectKey
+    reason: str
+    retry_after: timedelta
+
+
+Intent: TypeAlias = (
+    Ensure | Delete | SetStatus | AddFinalizer | RemoveFinalizer | RemoveGate | Emit | Wait
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Intents, carried out in this order; one that fails stops none of the others."""
+
+    intents: tuple[Intent, ...] = ()
+
+    @classmethod
+    def of(cls, *intents: Intent) -> Self:
+        return cls(intents)
+
+    def __add__(self, other: Plan) -> Plan:
+        return Plan(self.intents + other.intents)
+
+    def __iter__(self) -> Iterator[Intent]:
+        return iter(self.intents)
+
+    def __len__(self) -> int:
+        return len(self.intents)
+
+    @property
+    def writes(self) -> tuple[Intent, ...]:
+        """What may change something on a plane, events aside."""
+        return tuple(intent for intent in self.intents if not isinstance(intent, Emit | Wait))
+
+
+def build_new(intent: Ensure) -> dict[str, JsonValue]:
+    """The object to create: what it is born with, and over it what we own."""
+    key, wanted = intent.key, intent.wanted
+    metadata: dict[str, JsonValue] = {"name": key.name}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    for name, given in (("labels", wanted.labels), ("annotations", wanted.annotations)):
+        texts = {label: value for label, value in given.items() if value is not None}
+        if texts:
+            metadata[name] = texts
+    if wanted.owners:
+        metadata["ownerReferences"] = [owner_as_json(owner) for owner in wanted.owners]
+    head: JsonMapping = {"apiVersion": key.kind.api_version, "kind": key.kind.kind}
+    body: JsonValue = head
+    for layer in (intent.initial, wanted.parts, wanted.whole, {"metadata": metadata}):
+        body = _merge(body, layer)
+    return dict(body) if isinstance(body, Mapping) else {}
+
+
+def owner_as_json(owner: OwnerReference) -> dict[str, JsonValue]:
+    """An entry of `ownerReferences`; flags that are false are left out, as API servers
+    store them.
+    """
+    entry: dict[str, JsonValue] = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+    }
+    if owner.controller:
+        entry["controller"] = True
+    if owner.block_owner_deletion:
+        entry["blockOwnerDeletion"] = True
+    return entry
+
+
+def _merge(under: JsonValue, over: JsonValue) -> JsonValue:
+    """`over` wins member by member; None in it means that the member is not there."""
+    if not isinstance(under, Mapping) or not isinstance(over, Mapping):
+        return over
+    merged = dict(under)
+    for name, value in over.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge(merged[name], value) if name in merged else without_nones(value)
+    return merged
+
+
+def without_nones(value: JsonValue) -> JsonValue:
+    """None among the fields we own says that a member is not there; it is never sent."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: without_nones(inner) for name, inner in value.items() if inner is not None}

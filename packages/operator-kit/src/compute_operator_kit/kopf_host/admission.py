@@ -1,0 +1,163 @@
+"""kopf's webhook server with our certificate, limits, metrics and full answers.
+
+Refuses what is no review of ours before kopf sees it, gives a refusal its whole `Status`, and keeps
+the text of exceptions inside. Who is admitted is for the handlers to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import kopf
+from aiohttp import web
+from typing_extensions import override
+
+from compute_operator_kit.admission_review import (
+    LARGEST_REVIEW,
+    complete_answer,
+    parse_review,
+)
+from compute_operator_kit.certificates import ServingCertificate
+from compute_operator_kit.clock import Clock
+from compute_operator_kit.keys import Kind
+from compute_operator_kit.measures import Measures
+from compute_operator_kit.settings import Bind
+from compute_operator_kit.wire import JsonMapping, UndecodableError
+
+READ_WITHIN: Final = timedelta(seconds=5)  # after that the API server has given up
+A_YEAR: Final = timedelta(days=365)
+WEBHOOK_REQUESTS: Final = "controller_runtime_webhook_requests_total"
+WEBHOOK_SECONDS: Final = "controller_runtime_webhook_latency_seconds"
+WEBHOOK_IN_FLIGHT: Final = "controller_runtime_webhook_requests_in_flight"
+
+
+def _is_failure(record: logging.LogRecord) -> bool:
+    """A handler that broke; a refusal is no news, and its text repeats what the user wrote."""
+    return bool(record.exc_info)
+
+
+logging.getLogger("kopf.objects").addFilter(_is_failure)
+
+# Where a handler leaves the full answer it wants to give; kopf itself only carries message and
+# code.
+_refusals: ContextVar[list[JsonMapping] | None] = ContextVar("admission refusals", default=None)
+
+
+def admission_refusal(status: JsonMapping) -> kopf.AdmissionError:
+    """What an admission handler raises to refuse with this `Status` (code, reason, message,
+    details).
+    """
+    refusals = _refusals.get()
+    if refusals is not None:
+        refusals.append(status)
+    return kopf.AdmissionError(str(status.get("message", "")), _code_of(status))
+
+
+def _code_of(status: JsonMapping) -> int:
+    code = status.get("code")
+    return code if isinstance(code, int) else 500
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """The admission server. Every name is the path of one webhook and the id of one handler."""
+
+    bind: Bind
+    certificate: ServingCertificate
+    names: Sequence[str]
+    admits: Sequence[Kind]
+    read_within: timedelta = READ_WITHIN
+
+
+class AdmissionServer:
+    """kopf's webhook server with our certificate, limits, metrics and full answers."""
+
+    def __init__(self, webhook: Webhook, clock: Clock, measures: Measures) -> None:
+        self._webhook = webhook
+        self._clock = clock
+        self._measures = measures
+        self._in_flight = 0
+        self.is_bound = False
+
+    async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
+        bind = self._webhook.bind
+        server = _LimitedServer(self, self._webhook.certificate.context, bind)
+        try:
+            async with server:
+                async for config in server(fn):
+                    self.is_bound = True
+                    yield config
+        finally:
+            self.is_bound = False
+
+    async def answer(self, fn: kopf.WebhookFn, request: web.Request) -> web.Response:
+        """One review; refused before kopf sees it when it cannot be one."""
+        name = request.match_info.get("id", "")
+        if name not in self._webhook.names:
+            raise web.HTTPNotFound
+        if request.content_type != "application/json":
+            raise web.HTTPUnsupportedMediaType
+        began = self._clock.monotonic()
+        self._report_in_flight(name, +1)
+        try:
+            return await self._review(fn, request, name)
+        finally:
+            self._report_in_flight(name, -1)
+            took = self._clock.monotonic() - began
+            self._measures.count(WEBHOOK_REQUESTS, webhook=name)
+            self._measures.observe(WEBHOOK_SECONDS, took.total_seconds(), webhook=name)
+
+    def _report_in_flight(self, name: str, change: int) -> None:
+        self._in_flight += change
+        self._measures.gauge(WEBHOOK_IN_FLIGHT, self._in_flight, webhook=name)
+
+    async def _review(self, fn: kopf.WebhookFn, request: web.Request, name: str) -> web.Response:
+        # aiohttp's own limit of 1 MiB would refuse updates of large objects that the API server
+        # accepts.
+        try:
+            async with asyncio.timeout(self._webhook.read_within.total_seconds()):
+                raw = await request.clone(client_max_size=LARGEST_REVIEW).read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
+        try:
+            review: Any = parse_review(raw)
+        except UndecodableError:
+            raise web.HTTPBadRequest from None
+        refusals: list[JsonMapping] = []
+        token = _refusals.set(refusals)
+        try:
+            answer: Any = await fn(review, webhook=kopf.HandlerId(name), headers={}, sslpeer={})
+        finally:
+            _refusals.reset(token)
+        return web.json_response(complete_answer(answer, refusals))
+
+
+class _LimitedServer(kopf.WebhookServer):
+    """kopf's server, asking us for the context and for each answer."""
+
+    def __init__(self, owner: AdmissionServer, context: ssl.SSLContext, bind: Bind) -> None:
+        super().__init__(
+            addr=bind.host or None,
+            port=bind.port,
+            context=context,
+            # Our context follows its files by itself; kopf would close the port to do so.
+            file_check_interval=A_YEAR.total_seconds(),
+        )
+        self._owner = owner
+
+    @override
+    def _build_ssl(self) -> tuple[bytes | None, ssl.SSLContext | None]:
+        return None, self.context
+
+    @override
+    async def _serve(  # type: ignore[override]  # kopf calls its static method through self
+        self, fn: kopf.WebhookFn, request: web.Request
+    ) -> web.Response:
+        return await self._owner.answer(fn, request)

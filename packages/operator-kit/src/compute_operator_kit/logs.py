@@ -1,0 +1,144 @@
+"""Log lines for platform operators: one line per record, constant message plus keys, as JSON or as
+text.
+
+Keys that hold for a whole pass (plane, controller, reconcileID, key) are bound once and stand on
+every line under it. Values come from tenants and servers, so everything is escaped: no value can
+end a line, forge a key or steer a terminal, a traceback neither. Formats and writes; decides
+nothing about what is worth logging.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final, TextIO
+
+from typing_extensions import override
+
+from compute_operator_kit.printable import cut_to_bytes, escape_unprintable
+
+MAX_VALUE_BYTES: Final = 4096
+MAX_STACK_BYTES: Final = 16384
+RESERVED: Final = ("plane", "controller", "reconcileID", "key", "reason")
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+# Libraries that call their own troubles an ERROR; with us that word calls a person, and they retry
+# by themselves.
+DEMOTED: Final = ("kopf", "opentelemetry")
+OURS: Final = "kopf.objects"  # where kopf says that one of our handlers broke
+QUIET: Final = ("kopf", "aiohttp.access", "opentelemetry")
+
+_PLAIN_ATTRIBUTES: Final = frozenset(
+    vars(logging.LogRecord("", 0, "", 0, "", None, None)).keys()
+) | {"message", "asctime", "taskName"}
+_bound: ContextVar[Mapping[str, object]] = ContextVar("log keys", default=MappingProxyType({}))
+
+
+@contextmanager
+def bound_keys(**keys: object) -> Generator[None]:
+    """Puts these keys on every line logged inside, by this task and the tasks it starts."""
+    token = _bound.set({**_bound.get(), **keys})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def set_up_logs(level: str, log_format: str, stream: TextIO) -> logging.Handler:
+    """Makes our format the only one of the process; gives the handler, so that it can be taken off
+    again.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    handler.addFilter(demote_foreign_errors)
+    root = logging.getLogger()
+    for former in root.handlers[:]:
+        root.removeHandler(former)
+    root.addHandler(handler)
+    root.setLevel(LEVELS[level])
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
+    # Lines may come from several threads while the process is going down: losing one beats a
+    # traceback about it.
+    logging.raiseExceptions = False
+    return handler
+
+
+def demote_foreign_errors(record: logging.LogRecord) -> bool:
+    is_foreign = record.name.partition(".")[0] in DEMOTED and record.name != OURS
+    if record.levelno >= logging.ERROR and is_foreign:
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+    return True
+
+
+def gather_keys(record: logging.LogRecord) -> dict[str, object]:
+    """Bound keys, then the record's own, which win; reserved ones first, so that lines look
+    alike.
+    """
+    own = {name: value for name, value in vars(record).items() if name not in _PLAIN_ATTRIBUTES}
+    keys = {**_bound.get(), **own}
+    ordered = {name: keys.pop(name) for name in RESERVED if name in keys}
+    return ordered | keys
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line, in ASCII: every other character is escaped, control characters and
+    bidi among them.
+    """
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "ts": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": _cut(record.getMessage()),
+        }
+        line.update((name, _jsonable(value)) for name, value in gather_keys(record).items())
+        if record.exc_info:
+            line["stack"] = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
+        return json.dumps(line, ensure_ascii=True, default=_cut)
+
+
+class TextFormatter(logging.Formatter):
+    """`time LEVEL message key=value`: for eyes, and as safe as the other one."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [_moment(record), f"{record.levelname:<7}", escape_unprintable(record.getMessage())]
+        parts += [f"{_key(name)}={_quote(value)}" for name, value in gather_keys(record).items()]
+        if record.exc_info:
+            stack = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
+            parts.append(f"stack={json.dumps(escape_unprintable(stack))}")
+        return " ".join(parts)
+
+
+def _cut(value: object) -> str:
+    return cut_to_bytes(str(value), MAX_VALUE_BYTES)
+
+
+def _jsonable(value: object) -> object:
+    return value if isinstance(value, bool | int | float | None) else _cut(value)
+
+
+def _key(name: str) -> str:
+    return escape_unprintable(name).replace(" ", "_").replace("=", "_")
+
+
+def _quote(value: object) -> str:
+    text = escape_unprintable(_cut(value))
+    is_plain = text and not any(char in ' "=\\' for char in text)
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,243 @@
+"""Runs controllers: changes of planes go to their queues, workers take keys and run passes.
+
+Workers are one pool for all controllers: so many passes at once, so many of one share, and as a
+controller says for itself. Controllers take turns, and inside one its shares do. Queues fill on
+every replica, so that a new leader knows what to look at; passes run only inside `run`, which
+belongs under the Lease. Stopping takes no more keys, lets what is in flight end for a while, and
+then aborts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from compute_operator_kit import measures as names
+from compute_operator_kit.apply.desk import Means
+from compute_operator_kit.cache import Change
+from compute_operator_kit.clock import ZERO, Random
+from compute_operator_kit.controller import Controller
+from compute_operator_kit.errors import InvariantError
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.logs import bound_keys
+from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.planes import Plane
+from compute_operator_kit.reconcile import Judgement, NoSpans, Pass, Spans, Verdict, judge_pass
+from compute_operator_kit.station import Station, Surroundings
+from compute_operator_kit.workqueue import Taken
+
+GRACE: Final = timedelta(seconds=8)  # operations.md 2
+REPORT_EVERY: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Passes at once, in all and of one share."""
+
+    total: int = 32
+    per_share: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What controllers run in."""
+
+    means: Means
+    random: Random
+    measures: Measures = field(default_factory=NoMeasures)
+    spans: Spans = field(default_factory=NoSpans)
+    workers: Workers = field(default_factory=Workers)
+
+
+class Manager:
+    """All controllers of one process."""
+
+    def __init__(self, controllers: Iterable[Controller], runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._means = runtime.means
+        self._wake = asyncio.Event()
+        around = Surroundings(
+            means=runtime.means,
+            random=runtime.random,
+            wake=self._wake.set,
+            measures=runtime.measures,
+        )
+        self._stations = {each.name: Station(each, around) for each in controllers}
+        self._turns = list(self._stations.values())
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._in_share: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
+        self._whole: set[PlaneName] = set()  # planes whose caches were complete once
+        self._is_stopping = False
+        runtime.means.planes.listen(self)
+
+    # what planes tell ------------------------------------------------------------------------
+
+    def teller(self, role: Role, kind: Kind) -> Callable[[Change], None]:
+        found = [station.teller(role, kind) for station in self._turns]
+        tellers = [teller for teller in found if teller is not None]
+        if len(tellers) == 1:
+            return tellers[0]
+
+        def tell(change: Change) -> None:
+            for teller in tellers:
+                teller(change)
+
+        return tell
+
+    def synced(self, plane: Plane) -> None:
+        for station in self._turns:
+            station.on_synced()
+        engaged = self._means.planes.find(plane.name)
+        if engaged is None or not engaged.is_synced or plane.name in self._whole:
+            return
+        self._whole.add(plane.name)
+        for station in self._turns:
+            station.on_engaged(plane.name)
+
+    def recovered(self, plane: Plane) -> None:
+        for station in self._turns:
+            station.on_recovered(plane.name)
+
+    def disengaged(self, plane: Plane) -> None:
+        self._whole.discard(plane.name)
+        for station in self._turns:
+            station.on_disengaged(plane.name)
+
+    # what others may do ----------------------------------------------------------------------
+
+    def wake(self, controller: str, key: ObjectKey) -> None:
+        """Has a key looked at for a reason no watch tells, such as an answer of another service."""
+        station = self._stations.get(controller)
+        if station is None:
+            raise InvariantError(f"waking {key}: there is no controller {controller!r}")
+        station.wake(key)
+
+    def stop(self) -> None:
+        """Takes no more keys; `run` returns when what is in flight has ended, or was aborted."""
+        self._is_stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Runs passes until stopped; cancelled (the Lease is lost), it aborts what is in
+        flight at once.
+        """
+        for station in self._turns:
+            limit = station.controller.workers or self._runtime.workers.total
+            self._runtime.measures.gauge(
+                names.MAX_CONCURRENT, limit, controller=station.controller.name
+            )
+        try:
+            while not self._is_stopping:
+                self._wake.clear()  # first: what arrives from here on is either taken or wakes us
+                self._start_all()
+                timer = self._arm()
+                await self._wake.wait()
+                timer.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=GRACE.total_seconds())
+        finally:
+            await self._abort()
+
+    async def _abort(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _arm(self) -> asyncio.TimerHandle:
+        """Wakes the loop for the next timer of a queue, and now and then to report."""
+        now = self._means.clock.monotonic()
+        dues = (station.queue.next_due() for station in self._turns)
+        waits = [max(ZERO, due - now) for due in dues if due is not None]
+        delay = min([*waits, REPORT_EVERY])
+        return asyncio.get_running_loop().call_later(delay.total_seconds(), self._wake.set)
+
+    # passes ----------------------------------------------------------------------------------
+
+    def _start_all(self) -> None:
+        while len(self._tasks) < self._runtime.workers.total and self._start_one():
+            pass
+        now = self._means.clock.monotonic()
+        for station in self._turns:
+            station.report(now)
+
+    def _start_one(self) -> bool:
+        """Gives one worker to the first controller, in turn, that has something to do."""
+        for place, station in enumerate(self._turns):
+            limit = station.controller.workers
+            if limit is not None and self._active[station.controller.name] >= limit:
+                continue
+            taken = station.take(self._has_room)
+            if taken is not None:
+                del self._turns[place]
+                self._turns.append(station)
+                self._start(station, taken)
+                return True
+        return False
+
+    def _has_room(self, share: str) -> bool:
+        return self._in_share[share] < self._runtime.workers.per_share
+
+    def _start(self, station: Station, taken: Taken[ObjectKey]) -> None:
+        self._in_share[taken.share] += 1
+        self._active[station.controller.name] += 1
+        task = asyncio.create_task(self._pass(station, taken), name=f"pass:{taken.key}")
+        self._tasks.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._in_share[taken.share] -= 1
+            if not self._in_share[taken.share]:
+                del self._in_share[taken.share]  # tenants come and go
+            self._active[station.controller.name] -= 1
+            self._wake.set()
+
+        task.add_done_callback(ended)
+
+    async def _pass(self, station: Station, taken: Taken[ObjectKey]) -> None:
+        controller, key = station.controller, taken.key
+        identity = f"{int(self._runtime.random.random() * 2**32):08x}"
+        work = Pass(
+            caches=self._means.planes,
+            session=station.applier.begin(key),
+            clock=self._means.clock,
+            spans=self._runtime.spans,
+        )
+        began = self._means.clock.monotonic()
+        try:
+            with (
+                bound_keys(controller=controller.name, plane=key.plane, reconcileID=identity),
+                self._runtime.spans.reconcile(controller.name, key) as span,
+            ):
+                judgement = await judge_pass(
+                    lambda: controller.reconcile(key, work), controller.deadline
+                )
+                span.set_outcome(judgement.outcome)
+                station.settle(key, judgement)
+        finally:
+            ended = self._means.clock.monotonic()
+            station.queue.done(key, now=ended)
+        self._count(controller, judgement, waited=taken.waited, took=ended - began)
+
+    def _count(
+        self, controller: Controller, judgement: Judgement, *, waited: timedelta, took: timedelta
+    ) -> None:
+        measures, name = self._runtime.measures, controller.name
+        seconds = took.total_seconds()
+        measures.count(names.RECONCILE_TOTAL, controller=name, result=judgement.verdict.value)
+        measures.observe(names.RECONCILE_SECONDS, seconds, controller=name)
+        measures.observe(names.QUEUE_SECONDS, waited.total_seconds(), name=name, controller=name)
+        measures.observe(names.QUEUE_WORK_SECONDS, seconds, name=name, controller=name)
+        if judgement.errors:
+            measures.count(names.QUEUE_RETRIES, name=name, controller=name)
+        if judgement.verdict is Verdict.ERROR:
+            measures.count(names.RECONCILE_ERRORS, controller=name)
+        if judgement.is_terminal:
+            measures.count(names.RECONCILE_TERMINAL_ERRORS, controller=name)
+        if judgement.is_bug:
+            measures.count(names.RECONCILE_PANICS, controller=name)

@@ -1,0 +1,64 @@
+"""What the hot path reports about itself: a port with counters, gauges and histograms, and a form
+that drops them.
+
+Names are the exposition names of `operations.md` 6, kept here so that the two sides cannot drift
+apart. Labels are bounded by construction: controller, plane role, kind, verb, reason; never an
+object or project name. `telemetry.py` binds this port to OpenTelemetry. Reporting never raises.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+RECONCILE_TOTAL: Final = "controller_runtime_reconcile_total"
+RECONCILE_ERRORS: Final = "controller_runtime_reconcile_errors_total"
+RECONCILE_TERMINAL_ERRORS: Final = "controller_runtime_terminal_reconcile_errors_total"
+RECONCILE_PANICS: Final = "controller_runtime_reconcile_panics_total"
+RECONCILE_SECONDS: Final = "controller_runtime_reconcile_time_seconds"
+MAX_CONCURRENT: Final = "controller_runtime_max_concurrent_reconciles"
+ACTIVE_WORKERS: Final = "controller_runtime_active_workers"
+QUEUE_DEPTH: Final = "workqueue_depth"
+QUEUE_ADDS: Final = "workqueue_adds_total"
+QUEUE_SECONDS: Final = "workqueue_queue_duration_seconds"
+QUEUE_WORK_SECONDS: Final = "workqueue_work_duration_seconds"
+QUEUE_UNFINISHED_SECONDS: Final = "workqueue_unfinished_work_seconds"
+QUEUE_LONGEST_SECONDS: Final = "workqueue_longest_running_processor_seconds"
+QUEUE_RETRIES: Final = "workqueue_retries_total"
+REST_REQUESTS: Final = "rest_client_requests_total"
+PLANE_UP: Final = "compute_plane_up"
+PLANES: Final = "compute_planes"
+STALE_SKIPS: Final = "compute_stale_sync_skips_total"
+WATCH_RESTARTS: Final = "compute_watch_restarts_total"
+WRITES: Final = "compute_writes_total"
+UNREADABLE_OBJECTS: Final = "compute_unreadable_objects_total"
+
+
+class Measures(Protocol):
+    """Where numbers go. Label values are passed by keyword and are the same set for one name
+    everywhere.
+    """
+
+    def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
+        """Adds to a counter."""
+        ...
+
+    def gauge(self, name: str, value: float, /, **labels: str) -> None:
+        """Sets a gauge."""
+        ...
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        """Records one value of a histogram; durations in seconds, as the exposition has them."""
+        ...
+
+
+class NoMeasures:
+    """Drops everything; for tests and tools."""
+
+    def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
+        pass
+
+    def gauge(self, name: str, value: float, /, **labels: str) -> None:
+        pass
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        pass

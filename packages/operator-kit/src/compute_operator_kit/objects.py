@@ -1,0 +1,192 @@
+"""What a plane answers, as values: one version of an object, its metadata, and the two ways of
+having none.
+
+A `Snapshot` keeps the bytes the plane sent and a decoded metadata header; the rest is decoded when
+somebody asks, into a fresh copy each time, so that no reader can change what another one sees.
+`Absent` and `Unreadable` are different values because they call for different acts: not knowing is
+not absence. Pure, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from typing_extensions import override
+
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.wire import (
+    Json,
+    JsonObject,
+    UndecodableError,
+    decode_object,
+    encode,
+    member_int,
+    member_text,
+)
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The plane was asked and does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The plane could not be asked, or its answer could not be read: nothing may be concluded."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReference:
+    """Who an object belongs to, by UID; the name is for people."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: Uid
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The header of an object, read-only: all a mapping function needs without decoding
+    the rest.
+    """
+
+    name: str
+    namespace: str
+    uid: Uid
+    resource_version: str
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    annotations: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[OwnerReference, ...] = ()
+
+    @property
+    def is_deleting(self) -> bool:
+        return bool(self.deletion_timestamp)
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that is responsible for the object."""
+        return next((owner for owner in self.owners if owner.controller), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One version of one object, as a plane served it, without `managedFields`."""
+
+    key: ObjectKey
+    metadata: Metadata
+    raw: bytes
+
+    def decode(self) -> JsonObject:
+        """The whole object, a fresh copy: yours to change."""
+        return decode_object(self.raw)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Snapshot):
+            return NotImplemented
+        return self.key == other.key and self.raw == other.raw
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.key, self.metadata.uid, self.metadata.resource_version))
+
+    @override
+    def __repr__(self) -> str:
+        # Never the body: a repr ends up in logs.
+        found = self.metadata
+        return (
+            f"Snapshot({self.key}, uid={found.uid!r}, resourceVersion={found.resource_version!r})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A snapshot together with its decoded form, which is shared and must not be changed
+    or kept.
+    """
+
+    snapshot: Snapshot
+    body: JsonObject
+
+
+def parse_object(plane: PlaneName, kind: Kind, body: JsonObject, raw: bytes | None) -> Delivered:
+    """Header, key and bytes of a decoded object; `raw` are its bytes where they are at hand.
+
+    `managedFields` is dropped: nobody here reads it, and it is a third of what a cache would keep.
+    """
+    found = body.get("metadata")
+    if not isinstance(found, dict):
+        raise UndecodableError(f"reading {kind.kind}: no metadata")
+    is_whole = "apiVersion" in body and "kind" in body  # items of a typed list carry neither
+    if found.pop("managedFields", None) is not None or not is_whole or raw is None:
+        raw = encode({"apiVersion": kind.api_version, "kind": kind.kind, **body})
+    metadata = parse_metadata(found)
+    if not metadata.name or kind.namespaced != bool(metadata.namespace):
+        raise UndecodableError(f"reading {kind.kind}: no name, or a namespace that does not fit")
+    key = ObjectKey(plane, kind, metadata.namespace, metadata.name)
+    return Delivered(Snapshot(key, metadata, raw), body)
+
+
+def parse_metadata(found: JsonObject) -> Metadata:
+    """The header out of `metadata`; what has a wrong type counts as not there.
+
+    Runs once per watch event, so it looks at lists and maps only where there are any.
+    """
+    labels, annotations = found.get("labels"), found.get("annotations")
+    finalizers, owners = found.get("finalizers"), found.get("ownerReferences")
+    return Metadata(
+        name=member_text(found, "name"),
+        namespace=member_text(found, "namespace"),
+        uid=Uid(member_text(found, "uid")),
+        resource_version=member_text(found, "resourceVersion"),
+        generation=member_int(found, "generation"),
+        creation_timestamp=member_text(found, "creationTimestamp"),
+        deletion_timestamp=member_text(found, "deletionTimestamp"),
+        labels=_parse_texts(labels) if labels else _NOTHING,
+        annotations=_parse_texts(annotations) if annotations else _NOTHING,
+        finalizers=_parse_list(finalizers) if finalizers else (),
+        owners=_parse_owners(owners) if owners else (),
+    )
+
+
+def _parse_texts(found: Json) -> Mapping[str, str]:
+    if not isinstance(found, dict):
+        return _NOTHING
+    return MappingProxyType({key: text for key, text in found.items() if isinstance(text, str)})
+
+
+def _parse_list(found: Json) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        return ()
+    return tuple(item for item in found if isinstance(item, str))
+
+
+def _parse_owners(found: Json) -> tuple[OwnerReference, ...]:
+    if not isinstance(found, list):
+        return ()
+    return tuple(_parse_owner(item) for item in found if isinstance(item, dict))
+
+
+def _parse_owner(found: JsonObject) -> OwnerReference:
+    return OwnerReference(
+        api_version=member_text(found, "apiVersion"),
+        kind=member_text(found, "kind"),
+        name=member_text(found, "name"),
+        uid=Uid(member_text(found, "uid")),
+        controller=found.get("controller") is True,
+        block_owner_deletion=found.get("blockOwnerDeletion") is True,
+    )

@@ -1,0 +1,213 @@
+"""One pass: observe → plan → apply → report, under a deadline; and the only broad `except`.
+
+A pass ends in a `Judgement`: what to count, what to log and when to look again. Errors of our own
+tree decide by their class; several of them are gathered and the worst gives the pass its name,
+while anything that can heal by itself decides about the retry. An exception nobody foresaw is a bug
+of ours: it is logged with its trace, counted, tried again slowly, and ends nothing but this pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from compute_operator_kit.apply import Session
+from compute_operator_kit.cache import Caches
+from compute_operator_kit.clock import Clock
+from compute_operator_kit.errors import (
+    ConflictError,
+    InvariantError,
+    PlaneGoneError,
+    ReconcileError,
+    RejectedError,
+    ThrottledError,
+    UnavailableError,
+    find_worst,
+    iter_leaves,
+)
+from compute_operator_kit.intents import Plan
+from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.outcomes import Applied, soonest
+
+S = TypeVar("S")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a pass asks for, and what of it failed; None: look again on a change, or at
+    the resync.
+    """
+
+    requeue_after: timedelta | None = None
+    errors: tuple[ReconcileError, ...] = ()
+    is_refused: bool = False  # something was refused before and not tried again in this pass
+
+
+class PassSpan(Protocol):
+    """The trace of one pass."""
+
+    def set_outcome(self, outcome: str) -> None: ...
+
+
+class Spans(Protocol):
+    """Traces: one span per pass, its steps below it."""
+
+    def reconcile(self, controller: str, key: ObjectKey) -> AbstractContextManager[PassSpan]: ...
+
+    def step(self, name: str) -> AbstractContextManager[None]: ...
+
+
+class NoSpans:
+    """Traces nothing."""
+
+    @contextmanager
+    def reconcile(self, controller: str, key: ObjectKey) -> Iterator[PassSpan]:  # noqa: ARG002
+        yield self
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:  # noqa: ARG002
+        yield
+
+    def set_outcome(self, outcome: str) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one pass works with."""
+
+    caches: Caches
+    session: Session
+    clock: Clock
+    spans: Spans = field(default_factory=NoSpans)
+
+
+class Steps(Protocol[S]):
+    """The files of a folder: `observe` reads caches, `plan` decides, `report` tells.
+
+    `observe` does not wait, so that what it sees is one moment. `report` gets what became of the
+    plan and gives the status intents, whatever failed.
+    """
+
+    def observe(self, key: ObjectKey, caches: Caches) -> S | None: ...
+
+    def plan(self, seen: S, now: datetime) -> Plan: ...
+
+    def report(self, seen: S, applied: Applied, now: datetime) -> Plan: ...
+
+
+async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
+    """A pass in four steps; the status is computed and sent also when a write failed."""
+    with work.spans.step("observe"):
+        seen = steps.observe(key, work.caches)
+    if seen is None:
+        return Result()
+    with work.spans.step("plan"):
+        plan = steps.plan(seen, work.clock.now())
+    with work.spans.step("apply"):
+        applied = await work.session.apply(plan)
+        told = await work.session.apply(steps.report(seen, applied, work.clock.now()))
+    wait = soonest((applied.wait, told.wait))
+    failures = applied.failures + told.failures
+    is_refused = len(applied.errors + told.errors) > len(failures)
+    return Result(wait, failures, is_refused=is_refused)
+
+
+class Verdict(StrEnum):
+    """How a pass ended, as `controller_runtime_reconcile_total` spells it."""
+
+    SUCCESS = "success"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A pass that ended."""
+
+    verdict: Verdict
+    wait: timedelta | None = None
+    errors: tuple[ReconcileError, ...] = ()
+    is_bug: bool = False
+    is_refused: bool = False
+
+    @property
+    def worst(self) -> ReconcileError | None:
+        return find_worst(self.errors)
+
+    @property
+    def outcome(self) -> str:
+        """For traces and histories: `done`, `waiting`, or the class of what went wrong."""
+        if self.worst is not None:
+            return type(self.worst).__name__
+        return "done" if self.wait is None else "waiting"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Not tried again until something changes."""
+        return bool(self.errors) and all(isinstance(e, RejectedError) for e in self.errors)
+
+    @property
+    def away(self) -> str:
+        """The plane that was away, if that is what kept the pass from ending well."""
+        found = (error.plane for error in self.errors if isinstance(error, UnavailableError))
+        return next(found, "")
+
+
+async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: timedelta) -> Judgement:
+    """Runs a pass to its end, whatever that is; only cancellation goes through."""
+    try:
+        async with asyncio.timeout(deadline.total_seconds()):
+            result = await run()
+    except TimeoutError:
+        late = UnavailableError("PassTooLong", "running a pass: its deadline is over")
+        return Judgement(Verdict.ERROR, errors=(late,))
+    except Exception as error:  # noqa: BLE001 - the one place that may not let anything through
+        return _judge(tuple(iter_leaves(error)), None)
+    judgement = _judge(result.errors, result.requeue_after)
+    return replace(judgement, is_refused=result.is_refused)
+
+
+def _judge(leaves: tuple[BaseException, ...], wait: timedelta | None) -> Judgement:
+    errors = tuple(leaf for leaf in leaves if isinstance(leaf, ReconcileError))
+    bugs = [e for e in leaves if isinstance(e, InvariantError) or not isinstance(e, ReconcileError)]
+    if bugs:
+        for bug in bugs:
+            logger.error("Retrying slowly after a bug", exc_info=bug)
+        unforeseen = InvariantError(f"running a pass: {type(bugs[0]).__name__}")
+        return Judgement(Verdict.ERROR, wait, errors or (unforeseen,), is_bug=True)
+    if errors:
+        return Judgement(_verdict_of(errors), wait, errors)
+    return Judgement(Verdict.SUCCESS if wait is None else Verdict.REQUEUE_AFTER, wait)
+
+
+def _verdict_of(errors: tuple[ReconcileError, ...]) -> Verdict:
+    """Conflicts and pauses are how planes work, not failures of ours: they are no errors
+    in metrics.
+    """
+    if all(isinstance(error, PlaneGoneError) for error in errors):
+        return Verdict.SUCCESS
+    if all(isinstance(error, ConflictError) for error in errors):
+        return Verdict.REQUEUE
+    if all(isinstance(error, ConflictError | ThrottledError) for error in errors):
+        return Verdict.REQUEUE_AFTER
+    return Verdict.ERROR
+
+
+def call_safely(call: Callable[[], None], controller: str) -> None:
+    """Calls functions of a controller that map changes; one that fails on an odd object is a bug,
+    and must not end the reflector that told the change.
+    """
+    try:
+        call()
+    except Exception:  # the other end of what a controller may break
+        logger.exception("Dropping a change after a bug", extra={"controller": controller})

@@ -1,0 +1,280 @@
+"""One controller at work: its queue, and what is remembered about its keys between passes.
+
+Decides whether a key may be looked at now, and when it is looked at again. A key that may not is
+put where the event that frees it finds it: *parked* until its plane answers again, *unsynced* until
+a cache is complete, *held* until the caches have seen its last write. None of these polls. Passes
+are run by `manager.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from compute_operator_kit import measures as names
+from compute_operator_kit.apply import Applier
+from compute_operator_kit.apply.desk import Means
+from compute_operator_kit.backoff import Attempts, plan_retry
+from compute_operator_kit.cache import Change
+from compute_operator_kit.clock import ZERO, Random
+from compute_operator_kit.controller import RESYNC_JITTER, Controller, Dropped, Mapper
+from compute_operator_kit.errors import ForbiddenError, RejectedError, UnavailableError
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.outcomes import soonest
+from compute_operator_kit.planes import SINGLE_ROLES
+from compute_operator_kit.reconcile import Judgement, Verdict, call_safely
+from compute_operator_kit.workqueue import FairQueue, Priority, Taken
+from compute_operator_kit.write_gate import WriteGate
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a station needs of the world around it."""
+
+    means: Means
+    random: Random
+    wake: Callable[[], None]  # there may be something to take
+    measures: Measures = field(default_factory=NoMeasures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """What is remembered of a key that failed."""
+
+    attempts: Attempts = field(default_factory=Attempts)
+    reason: str = ""  # of the last failure that was logged
+
+
+class Station:
+    """One controller."""
+
+    def __init__(self, controller: Controller, around: Surroundings) -> None:
+        self.controller = controller
+        self.queue: FairQueue[ObjectKey] = FairQueue()
+        self._around = around
+        self._planes = around.means.planes
+        self._clock = around.means.clock
+        self._gate = WriteGate(self._planes.find_store)
+        self.applier = Applier(around.means, controller.writer, self._gate)
+        self._troubles: dict[ObjectKey, _Trouble] = {}
+        # Until a plane answers again; and not before the key's own back-off is over.
+        self._parked: dict[PlaneName, dict[ObjectKey, timedelta]] = {}
+        self._unsynced: dict[ObjectKey, None] = {}
+        self._added = 0
+
+    # waking ----------------------------------------------------------------------------------
+
+    def wake(self, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
+        """Has a key looked at; as often as one likes, it is done once."""
+        share = self.controller.share(key, self._planes)
+        now = self._clock.monotonic()
+        if self.queue.add(key, share, now=now, priority=priority):
+            self._added += 1
+            self._around.wake()
+
+    def teller(self, role: Role, kind: Kind) -> Callable[[Change], None] | None:
+        """Whom to call for changes of this kind; None if they do not concern this controller."""
+        mappers = [w.map for w in self.controller.watches if w.role is role and w.kind == kind]
+        if not mappers:
+            return None
+
+        def tell(change: Change) -> None:
+            priority = Priority.BACKGROUND if change.is_initial else Priority.FRESH
+            for mapper in mappers:
+                self._map(mapper, change, priority)
+
+        return tell
+
+    def _map(self, mapper: Mapper, change: Change, priority: Priority) -> None:
+        def wake_all() -> None:
+            for found in mapper(change, self._planes):
+                if isinstance(found, Dropped):
+                    self._count_dropped(found)
+                else:
+                    self.wake(found, priority)
+
+        call_safely(wake_all, self.controller.name)
+
+    def _count_dropped(self, dropped: Dropped) -> None:
+        if self.controller.dropped_metric:
+            self._around.measures.count(
+                self.controller.dropped_metric,
+                controller=self.controller.name,
+                reason=dropped.reason,
+            )
+
+    def on_synced(self) -> None:
+        """Some cache became complete: what waited for one looks whether it was its own."""
+        waiting, self._unsynced = self._unsynced, {}
+        self._wake_all(waiting, Priority.BACKGROUND)
+
+    def on_engaged(self, plane: PlaneName) -> None:
+        """All caches of a plane are complete."""
+
+        def wake_all() -> None:
+            keys = self.controller.on_engaged(plane, self._planes)
+            self._wake_all(keys, Priority.BACKGROUND)
+
+        call_safely(wake_all, self.controller.name)
+
+    def on_recovered(self, plane: PlaneName) -> None:
+        """A plane answers again."""
+        now = self._clock.monotonic()
+        for key, due in self._parked.pop(plane, {}).items():
+            if due <= now:
+                self.wake(key)
+            else:  # a plane that answers reads and fails writes must not undo the back-off
+                self.queue.add_at(key, self.controller.share(key, self._planes), due=due)
+                self._around.wake()
+
+    def on_disengaged(self, plane: PlaneName) -> None:
+        """A plane is gone: its keys are dropped, and what waited for it looks again without it."""
+
+        def is_gone(key: ObjectKey) -> bool:
+            return key.plane == plane
+
+        self.queue.forget(is_gone)
+        self.applier.forget(is_gone)
+        for key in [key for key in self._troubles if is_gone(key)]:
+            del self._troubles[key]
+        for key in [key for key in self._unsynced if is_gone(key)]:
+            del self._unsynced[key]
+        self._gate.forget(is_gone)
+        waited = self._parked.pop(plane, {})
+        for parked in self._parked.values():
+            for key in [key for key in parked if is_gone(key)]:
+                del parked[key]
+        self._wake_all((key for key in waited if not is_gone(key)), Priority.FRESH)
+
+    def _wake_all(self, keys: Iterable[ObjectKey], priority: Priority) -> None:
+        for key in keys:
+            self.wake(key, priority)
+
+    # taking ----------------------------------------------------------------------------------
+
+    def take(self, may_run: Callable[[str], bool]) -> Taken[ObjectKey] | None:
+        """The next key that may really be looked at now; those that may not are put aside."""
+        while True:
+            now = self._clock.monotonic()
+            taken = self.queue.take(now, may_run)
+            if taken is None or self._may_be_looked_at(taken.key):
+                return taken
+            self.queue.done(taken.key, now=now)
+
+    def _may_be_looked_at(self, key: ObjectKey) -> bool:
+        engaged = self._planes.find(key.plane)
+        if engaged is None:
+            return False  # dropped: the plane's next engagement lists everything again
+        if not self._is_synced(key, engaged.plane.role):
+            self._unsynced[key] = None
+            return False
+        if engaged.lane.is_open:
+            self._parked.setdefault(key.plane, {})[key] = ZERO
+            return False
+        awaited = self._gate.ensure_ready(key)
+        if awaited is not None:
+            self._around.measures.count(names.STALE_SKIPS, controller=self.controller.name)
+            awaited.store.when_met(awaited.expectation, lambda: self.wake(key))
+            return False
+        return True
+
+    def _is_synced(self, key: ObjectKey, role: Role) -> bool:
+        """Whether all caches a pass on this key reads are complete.
+
+        Those of its own plane, and those of planes that exist once. Of the many planes of another
+        role a pass reads one or none; which, only the pass knows, and an incomplete cache answers
+        `Unreadable` there.
+        """
+        for watch in self.controller.watches:
+            if not watch.is_needed:
+                continue
+            if watch.role is role:
+                places = [self._planes.get(key.plane)]
+            elif watch.role in SINGLE_ROLES:
+                places = list(self._planes.engaged(watch.role))
+            else:
+                continue
+            if not places or not all(place.is_known(watch.kind) for place in places):
+                return False
+        return True
+
+    # settling --------------------------------------------------------------------------------
+
+    def settle(self, key: ObjectKey, judgement: Judgement) -> None:
+        """A pass ended: remembers what failed and decides when to look again."""
+        if self._planes.find(key.plane) is None:
+            self._forget(key)
+            return
+        wait = judgement.wait
+        if judgement.errors:
+            retry = self._retry_of(key, judgement)
+            wait = soonest((wait, retry))
+            if retry is None and judgement.verdict is Verdict.SUCCESS:
+                return  # every plane it needs is gone: nothing to look at again
+        elif not judgement.is_refused:  # what was refused and not tried again is trouble still
+            self._troubles.pop(key, None)
+        self._look_again(key, wait)
+
+    def _retry_of(self, key: ObjectKey, judgement: Judgement) -> timedelta | None:
+        before = self._troubles.get(key, _Trouble())
+        chance = self._around.random.random()
+        retry = plan_retry(judgement.errors, before.attempts, self.controller.retry, chance)
+        self._log(judgement, before)
+        worst = judgement.worst
+        reason = worst.reason if worst is not None else ""
+        self._troubles[key] = replace(before, attempts=retry.attempts, reason=reason)
+        away = self._planes.find(PlaneName(judgement.away))
+        if away is not None and away.lane.is_open:
+            # One probe for all of them: the plane's answer wakes the key, not a timer of its own.
+            due = self._clock.monotonic() + (retry.delay or ZERO)
+            self._parked.setdefault(away.plane.name, {})[key] = due
+            return None
+        return retry.delay
+
+    def _look_again(self, key: ObjectKey, wait: timedelta | None) -> None:
+        chance = 2.0 * self._around.random.random() - 1.0
+        resync = self.controller.resync * (1.0 + RESYNC_JITTER * chance)
+        is_soon = wait is not None and wait < resync
+        self.queue.add_at(
+            key,
+            self.controller.share(key, self._planes),
+            due=self._clock.monotonic() + (wait if wait is not None and is_soon else resync),
+            priority=Priority.FRESH if is_soon else Priority.BACKGROUND,
+        )
+
+    def _log(self, judgement: Judgement, before: _Trouble) -> None:
+        """Once per state of a key, not once per pass; conflicts and pauses are everyday."""
+        worst = judgement.worst
+        if worst is None or judgement.is_bug:
+            return
+        level = logging.DEBUG
+        if worst.reason != before.reason:
+            if isinstance(worst, ForbiddenError):
+                level = logging.ERROR
+            elif isinstance(worst, RejectedError | UnavailableError):
+                level = logging.WARNING
+        logger.log(level, "Retrying", extra={"reason": worst.reason, "error": str(worst)})
+
+    def _forget(self, key: ObjectKey) -> None:
+        self._troubles.pop(key, None)
+        self._gate.clear(key)
+
+    # counting --------------------------------------------------------------------------------
+
+    def report(self, now: timedelta) -> None:
+        """What dashboards show of a queue; gathered here, because changes are many."""
+        labels = {"name": self.controller.name, "controller": self.controller.name}
+        measures = self._around.measures
+        ages = [(now - since).total_seconds() for _, since in self.queue.working()]
+        measures.gauge(names.QUEUE_DEPTH, len(self.queue), **labels)
+        measures.gauge(names.QUEUE_UNFINISHED_SECONDS, sum(ages), **labels)
+        measures.gauge(names.QUEUE_LONGEST_SECONDS, max(ages, default=0.0), **labels)
+        measures.gauge(names.ACTIVE_WORKERS, len(ages), controller=self.controller.name)
+        if self._added:
+            measures.count(names.QUEUE_ADDS, self._added, **labels)
+            self._added = 0

@@ -1,0 +1,231 @@
+"""Metrics and traces: the port `Measures` on OpenTelemetry, the text a scrape gets, and one span
+per pass.
+
+The exposition has exactly the names and labels of `metrics_catalogue.py`: the exporter is told to
+add no scope labels and no target, and instruments carry no unit, which it would append. A
+measurement that does not fit the catalogue is dropped and said once, because telemetry never
+raises. Exporting traces is optional and its library is imported only when an endpoint is
+configured. Builds providers of its own; the global ones stay untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from opentelemetry import metrics, trace
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from prometheus_client import CollectorRegistry, generate_latest
+
+from compute_operator_kit.configuration import ConfigurationError
+from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.metrics_catalogue import EVERY_METRIC, Metric, MetricType
+from compute_operator_kit.settings import TelemetrySettings
+from compute_operator_kit.strict_yaml import Problem
+
+SCOPE: Final = "compute_operator_kit"
+BUILD_INFO: Final = "compute_build_info"
+EXPORT_TIMEOUT_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class OtelMeasures:
+    """The port `Measures` on OpenTelemetry instruments made from a catalogue."""
+
+    def __init__(self, meter: metrics.Meter, catalogue: Sequence[Metric] = EVERY_METRIC) -> None:
+        self._labels = {metric.name: frozenset(metric.labels) for metric in catalogue}
+        self._refused: set[str] = set()
+        counters, gauges, histograms = (
+            [metric for metric in catalogue if metric.type is kind]
+            for kind in (MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM)
+        )
+        self._counters = {
+            metric.name: meter.create_counter(metric.name, description=metric.help)
+            for metric in counters
+        }
+        self._gauges = {
+            metric.name: meter.create_gauge(metric.name, description=metric.help)
+            for metric in gauges
+        }
+        self._histograms = {
+            metric.name: meter.create_histogram(
+                metric.name,
+                description=metric.help,
+                explicit_bucket_boundaries_advisory=metric.buckets,
+            )
+            for metric in histograms
+        }
+        for metric in counters:
+            if not metric.labels:
+                # A rate over a series that begins with its first event misses that event.
+                self._counters[metric.name].add(0)
+
+    def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
+        instrument = self._counters.get(name)
+        if instrument is not None and self._fits(name, labels) and amount >= 0:
+            instrument.add(amount, labels)
+        else:
+            self._refuse(name)
+
+    def gauge(self, name: str, value: float, /, **labels: str) -> None:
+        instrument = self._gauges.get(name)
+        if instrument is not None and self._fits(name, labels):
+            instrument.set(value, labels)
+        else:
+            self._refuse(name)
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        instrument = self._histograms.get(name)
+        if instrument is not None and self._fits(name, labels):
+            # Two clocks may disagree about which moment came first; a duration is never negative.
+            instrument.record(max(0.0, value), labels)
+        else:
+            self._refuse(name)
+
+    def _fits(self, name: str, labels: Mapping[str, str]) -> bool:
+        return frozenset(labels) == self._labels[name]
+
+    def _refuse(self, name: str) -> None:
+        if name not in self._refused:
+            self._refused.add(name)
+            logger.warning(
+                "Dropping measurement", extra={"metric": name, "reason": "NotInCatalogue"}
+            )
+
+
+class Metrics:
+    """All metrics of one process and their exposition."""
+
+    def __init__(
+        self, component: str, version: str, catalogue: Sequence[Metric] = EVERY_METRIC
+    ) -> None:
+        self._registry = CollectorRegistry()
+        reader = PrometheusMetricReader(
+            disable_target_info=True, scope_info_enabled=False, registry=self._registry
+        )
+        resource = Resource.create({"service.name": component, "service.version": version})
+        self._provider = MeterProvider(
+            metric_readers=[reader], resource=resource, shutdown_on_exit=False
+        )
+        self.measures = OtelMeasures(self._provider.get_meter(SCOPE), catalogue)
+        self.measures.gauge(BUILD_INFO, 1, component=component, version=version)
+
+    def render(self) -> bytes:
+        """What a scrape gets, in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def shut_down(self) -> None:
+        self._provider.shutdown()
+
+
+class Tracing:
+    """One span per pass with its steps below, as `operations.md` 8 names them.
+
+    Without an endpoint spans are not recorded at all. No trace context is stored in objects: plane,
+    namespace, name and UID are what traces can be joined by.
+    """
+
+    def __init__(self, tracer: trace.Tracer, provider: TracerProvider | None = None) -> None:
+        self._tracer = tracer
+        self._provider = provider
+
+    @contextmanager
+    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
+        attributes = {
+            "compute.plane": str(key.plane),
+            "compute.namespace": key.namespace,
+            "compute.name": key.name,
+        }
+        with self._span(f"reconcile {controller}", attributes) as span:
+            yield PassSpan(span)
+
+    @contextmanager
+    def step(self, name: str) -> Generator[None]:
+        """A child of the pass: `observe`, `plan`, `apply`, or one request."""
+        with self._span(name, {}):
+            yield
+
+    @contextmanager
+    def _span(self, name: str, attributes: Mapping[str, str]) -> Generator[trace.Span]:
+        """A span that ends with its block, marked when that failed; the error's text stays out of
+        it.
+        """
+        with self._tracer.start_as_current_span(
+            name, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as span:
+            is_done = False
+            try:
+                yield span
+                is_done = True
+            finally:
+                if not is_done:
+                    span.set_status(trace.StatusCode.ERROR)
+
+    def shut_down(self) -> None:
+        """Sends what is left, for a moment at most."""
+        if self._provider is not None:
+            self._provider.shutdown()
+
+
+class PassSpan:
+    """The span of one pass, to which what is learnt on the way is added."""
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+
+    def set_uid(self, uid: str) -> None:
+        self._span.set_attribute("compute.uid", uid)
+
+    def set_outcome(self, outcome: str) -> None:
+        self._span.set_attribute("compute.outcome", outcome)
+
+    def set_attribute(self, name: str, value: str) -> None:
+        """Attributes a controller adds, such as `compute.city_code`."""
+        self._span.set_attribute(name, value)
+
+
+class _ExporterFactory(Protocol):
+    def __call__(self, *, endpoint: str, timeout: float) -> SpanExporter: ...
+
+
+def build_tracing(settings: TelemetrySettings, component: str, version: str) -> Tracing:
+    """Tracing to the configured endpoint; recording nothing without one."""
+    if not settings.otlp_endpoint:
+        return Tracing(trace.NoOpTracer())
+    exporter = _build_exporter(settings.otlp_endpoint)
+    return build_tracing_to(
+        BatchSpanProcessor(exporter), component, version, ratio=settings.trace_sample_ratio
+    )
+
+
+def build_tracing_to(
+    processor: SpanProcessor, component: str, version: str, *, ratio: float
+) -> Tracing:
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(ratio)),
+        resource=Resource.create({"service.name": component, "service.version": version}),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(processor)
+    return Tracing(provider.get_tracer(SCOPE), provider)
+
+
+def _build_exporter(endpoint: str) -> SpanExporter:
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    except ImportError:
+        hint = "needs the extra `otlp` of datum-compute-operator-kit"
+        raise ConfigurationError([Problem("telemetry.otlpEndpoint", hint)]) from None
+    make: _ExporterFactory = OTLPSpanExporter
+    # The setting is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT defines it; the path
+    # is ours to add.
+    traces = f"{endpoint.rstrip('/')}/v1/traces"
+    return make(endpoint=traces, timeout=EXPORT_TIMEOUT_SECONDS)

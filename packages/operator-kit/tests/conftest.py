@@ -1,0 +1,8 @@
+"""Makes the example operator importable for the tests that are played on it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

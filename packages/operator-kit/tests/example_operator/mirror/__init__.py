@@ -1,0 +1,1 @@
+"""One controller: a Note, its copy on the hub, and what the copy's status says."""

@@ -1,0 +1,110 @@
+"""The patch that `compare` gives is judged by applying it with a stranger's
+implementation of RFC 6902.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compute_operator_kit.compare import compare
+from compute_operator_kit.intents import Ensure, Owned, build_new
+from compute_operator_kit.json_patch import PatchOp, PatchStep
+from compute_operator_kit.testing import a_key, a_snapshot
+from compute_operator_kit.wire import Json, JsonObject, decode_object, encode
+
+NAMES = st.sampled_from(["a", "b", "x/y", "t~u"])
+SCALARS = st.one_of(st.booleans(), st.integers(-5, 5), st.text(max_size=3))
+TEXTS = st.dictionaries(NAMES, st.text(alphabet="pq", max_size=2), max_size=3)
+WISHES = st.dictionaries(
+    NAMES, st.one_of(st.none(), st.text(alphabet="pq", max_size=2)), max_size=3
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3)),
+    max_leaves=8,
+)
+SPECS = st.dictionaries(NAMES, VALUES, max_size=3)
+PARTS = st.dictionaries(
+    NAMES,
+    st.one_of(st.none(), VALUES, st.dictionaries(NAMES, st.one_of(st.none(), SCALARS), max_size=2)),
+    max_size=3,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> JsonObject:
+    body = a_snapshot().decode()
+    metadata = body["metadata"]
+    assert isinstance(metadata, dict)
+    for name in ("labels", "annotations"):
+        if draw(st.booleans()):
+            metadata[name] = draw(TEXTS)  # type: ignore[assignment]  # narrower than JSON
+    for name in ("spec", "data"):
+        if draw(st.booleans()):
+            body[name] = draw(SPECS)
+    return body
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> Owned:
+    return Owned(
+        labels=draw(WISHES),
+        annotations=draw(WISHES),
+        whole={"spec": draw(SPECS)} if draw(st.booleans()) else {},
+        parts={"data": draw(PARTS)} if draw(st.booleans()) else {},
+    )
+
+
+@given(body=bodies(), wanted=wishes())
+def test_a_patch_makes_the_owned_fields_right_in_one_go(body: JsonObject, wanted: Owned) -> None:
+    patched = patch(body, compare(body, wanted).steps)
+    assert not compare(patched, wanted)
+
+
+@given(body=bodies(), wanted=wishes())
+def test_a_patch_leaves_foreign_fields_alone(body: JsonObject, wanted: Owned) -> None:
+    patched = patch(body, compare(body, wanted).steps)
+    for name in ("labels", "annotations"):
+        ours = wanted.labels if name == "labels" else wanted.annotations
+        assert foreign(patched, name, set(ours)) == foreign(body, name, set(ours))
+    if not wanted.whole:
+        assert patched.get("spec") == body.get("spec")
+    if not wanted.parts:
+        assert patched.get("data") == body.get("data")
+
+
+@given(wanted=wishes())
+def test_what_is_created_needs_no_patch(wanted: Owned) -> None:
+    made = decode_object(encode(build_new(Ensure(a_key(), wanted, "Missing"))))
+    assert not compare(made, wanted)
+
+
+def foreign(body: JsonObject, name: str, ours: set[str]) -> dict[str, object]:
+    metadata = body["metadata"]
+    assert isinstance(metadata, dict)
+    found = metadata.get(name)
+    members = found if isinstance(found, dict) else {}
+    return {key: value for key, value in members.items() if key not in ours}
+
+
+def patch(body: JsonObject, steps: Sequence[PatchStep]) -> JsonObject:
+    """RFC 6902, as far as `compare` uses it on maps: add and remove."""
+    patched = decode_object(encode(body))
+    for step in steps:
+        *parents, last = [
+            part.replace("~1", "/").replace("~0", "~") for part in step.path.split("/")[1:]
+        ]
+        at: Json = patched
+        for parent in parents:
+            assert isinstance(at, dict)
+            at = at[parent]
+        assert isinstance(at, dict)
+        if step.op is PatchOp.REMOVE:
+            del at[last]
+        else:
+            assert step.op is PatchOp.ADD
+            at[last] = decode_object(encode({"value": step.value}))["value"]
+    return patched

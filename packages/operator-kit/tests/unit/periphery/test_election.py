@@ -1,0 +1,294 @@
+"""Decisions of candidates for a Lease, checked by simulating several of them against one server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compute_operator_kit.clock import ZERO
+from compute_operator_kit.election import (
+    Create,
+    Found,
+    Lost,
+    Pause,
+    Read,
+    Standing,
+    StepDown,
+    Timing,
+    Write,
+    plan_step,
+)
+from compute_operator_kit.objects import Absent
+from compute_operator_kit.settings import LeaderElectionSettings
+
+TIMING = Timing()
+ME = "me"
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def a_lease(holder: str = "other", version: str = "1", duration: float = 15) -> Found:
+    return Found(holder, version, seconds(duration))
+
+
+def a_candidate(found: Found | Absent, seen_since: float = 0, read_at: float = 0) -> Standing:
+    return Standing(ME, found, seconds(seen_since), seconds(read_at))
+
+
+def a_leader(found: Found | Absent | None, renewed_at: float = 0) -> Standing:
+    return Standing(ME, found, renewed_at=seconds(renewed_at))
+
+
+MINE = a_lease(ME)
+
+
+@pytest.mark.parametrize(
+    ("standing", "now", "step"),
+    [
+        pytest.param(Standing(ME), 0, Read(), id="a candidate reads first"),
+        pytest.param(a_candidate(Absent()), 0, Create(), id="an absent Lease is created"),
+        pytest.param(a_candidate(a_lease("")), 0, Write(a_lease("")), id="a released one is taken"),
+        pytest.param(a_candidate(MINE), 0, Write(MINE), id="a write whose answer was lost is ours"),
+        pytest.param(a_candidate(a_lease()), 0, Pause(seconds(2)), id="a held one is waited for"),
+        pytest.param(a_candidate(a_lease(), 0, 12), 14, Read(), id="and read every two seconds"),
+        pytest.param(
+            a_candidate(a_lease(), 0, 14.5),
+            14.5,
+            Pause(seconds(0.5)),
+            id="until the moment it ends",
+        ),
+        pytest.param(a_candidate(a_lease(), 0, 14), 15, Write(a_lease()), id="then it is taken"),
+        pytest.param(
+            a_candidate(a_lease(duration=1), 0, 2), 2, Pause(seconds(2)), id="a promise too short"
+        ),
+        pytest.param(
+            a_candidate(a_lease(duration=10**6), 0, 60),
+            60,
+            Write(a_lease(duration=10**6)),
+            id="or for ever binds nobody",
+        ),
+        pytest.param(a_leader(MINE), 1, Pause(seconds(1)), id="a leader renews every two seconds"),
+        pytest.param(a_leader(MINE), 2, Write(MINE), id="at the latest"),
+        pytest.param(a_leader(None), 1, Read(), id="one that does not know reads"),
+        pytest.param(a_leader(None), 9, StepDown(Lost.EXPIRED), id="and stops before the deadline"),
+        pytest.param(a_leader(MINE), 20, StepDown(Lost.EXPIRED), id="a frozen one stops at once"),
+        pytest.param(a_leader(Absent()), 1, StepDown(Lost.DELETED), id="a deleted Lease is lost"),
+        pytest.param(a_leader(a_lease()), 1, StepDown(Lost.STOLEN), id="a stolen one too"),
+    ],
+)
+def test_a_candidate_does_what_its_standing_asks_for(
+    standing: Standing, now: float, step: object
+) -> None:
+    assert plan_step(standing, seconds(now), TIMING) == step
+
+
+@given(
+    st.floats(0, 100),
+    st.floats(0, 100),
+    st.sampled_from([None, Absent(), MINE, a_lease(), a_lease("")]),
+)
+def test_a_pause_is_never_negative_and_never_longer_than_a_period(
+    seen: float, later: float, found: Found | Absent | None
+) -> None:
+    for standing in (
+        Standing(ME, found, seconds(seen), seconds(seen)),
+        Standing(ME, found, seconds(seen), seconds(seen), renewed_at=seconds(seen)),
+    ):
+        step = plan_step(standing, seconds(seen + later), TIMING)
+        if isinstance(step, Pause):
+            assert ZERO < step.delay <= TIMING.retry_period
+
+
+def test_timing_is_taken_from_the_settings() -> None:
+    configured = LeaderElectionSettings(
+        lease_duration=seconds(30), renew_deadline=seconds(5), retry_period=seconds(1)
+    )
+
+    timing = Timing.of(configured)
+
+    assert timing == Timing(seconds(30), seconds(5), seconds(1))
+    assert timing.stop_after == seconds(4.5)  # a tenth of a short deadline is left to the writers
+
+
+def test_an_unchanged_lease_keeps_its_age_and_a_changed_one_starts_anew() -> None:
+    standing = Standing(ME).after_reading(a_lease(version="1"), seconds(5))
+
+    unchanged = standing.after_reading(a_lease(version="1"), seconds(9))
+    changed = standing.after_reading(a_lease(version="2"), seconds(9))
+
+    assert unchanged.seen_since == seconds(5)
+    assert changed.seen_since == seconds(9)
+
+
+# One server, several candidates, messages that take their time, get lost, or are carried out
+# without an answer.
+
+
+@dataclass
+class Server:
+    lease: Found | Absent = field(default_factory=Absent)
+    version: int = 0
+
+    def write(self, holder: str, expected: Found | Absent) -> Found | None:
+        if self.lease != expected:
+            return None
+        self.version += 1
+        self.lease = a_lease(holder, str(self.version))
+        return self.lease
+
+
+@dataclass
+class Process:
+    """A candidate whose own clock began at some other time; `offset` must never matter."""
+
+    standing: Standing
+    offset: timedelta
+    wakes_at: timedelta = ZERO
+
+    def local(self, now: timedelta) -> timedelta:
+        return now + self.offset
+
+    def may_write(self, now: timedelta) -> bool:
+        return self.standing.may_write(self.local(now), TIMING)
+
+
+class Simulation:
+    """Advances in steps of a tenth of a second; each request takes up to three and may fail both
+    ways.
+    """
+
+    def __init__(self, random: Random, processes: int) -> None:
+        self.random = random
+        self.server = Server()
+        self.processes = [
+            Process(Standing(f"p{number}"), seconds(random.randrange(10**6)))
+            for number in range(processes)
+        ]
+        self.now = ZERO
+        self.pending: list[tuple[timedelta, Process, Read | Create | Write, timedelta]] = []
+
+    def advance(self, failures: float) -> None:
+        self.now += seconds(0.1)
+        for process in self.processes:
+            if self.now >= process.wakes_at and not self._is_waiting(process):
+                self._plan(process)
+        due = [item for item in self.pending if item[0] <= self.now]
+        self.pending = [item for item in self.pending if item[0] > self.now]
+        for _, process, step, sent in due:
+            self._carry_out(process, step, sent, self.random.random() < failures)
+
+    def _is_waiting(self, process: Process) -> bool:
+        return any(item[1] is process for item in self.pending)
+
+    def _plan(self, process: Process) -> None:
+        now = process.local(self.now)
+        match plan_step(process.standing, now, TIMING):
+            case Pause(delay=delay):
+                process.wakes_at = self.now + delay
+            case StepDown():
+                # In the real world the process ends here, and another begins.
+                process.standing = Standing(process.standing.me + "'")
+            case (Read() | Create() | Write()) as step:
+                arrives = self.now + seconds(self.random.choice([0, 0.1, 0.2, 0.3]))
+                self.pending.append((arrives, process, step, now))
+
+    def _carry_out(
+        self, process: Process, step: Read | Create | Write, sent: timedelta, is_lost: bool
+    ) -> None:
+        if is_lost and self.random.random() < 0.5:
+            process.standing = process.standing.after_failing()  # it never arrived
+            return
+        match step:
+            case Read():
+                answer: Found | Absent | None = self.server.lease
+            case Create():
+                answer = self.server.write(process.standing.me, Absent())
+            case Write(found=found):
+                answer = self.server.write(process.standing.me, found)
+        if is_lost:
+            process.standing = process.standing.after_failing()  # carried out, but nobody heard
+        elif isinstance(step, Read) and answer is not None:
+            process.standing = process.standing.after_reading(answer, process.local(self.now))
+        elif isinstance(answer, Found):
+            process.standing = process.standing.after_writing(answer, sent)
+        else:
+            standing = process.standing
+            process.standing = Standing(standing.me, renewed_at=standing.renewed_at)
+
+    @property
+    def writers(self) -> list[str]:
+        return [p.standing.me for p in self.processes if p.may_write(self.now)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.integers(2, 4), st.sampled_from([0.0, 0.2, 0.6]))
+def test_there_are_never_two_writers_whatever_gets_lost(
+    seed: int, processes: int, failures: float
+) -> None:
+    simulation = Simulation(Random(seed), processes)  # noqa: S311  # reproducible, not secret
+
+    for _ in range(600):
+        simulation.advance(failures)
+        assert len(simulation.writers) <= 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 4))
+def test_somebody_leads_soon_and_keeps_leading_while_nothing_fails(
+    seed: int, processes: int
+) -> None:
+    simulation = Simulation(Random(seed), processes)  # noqa: S311
+    for _ in range(20):
+        simulation.advance(0)
+    (leader,) = simulation.writers
+
+    for _ in range(600):
+        simulation.advance(0)
+        assert simulation.writers == [leader]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**9), st.integers(2, 4))
+def test_after_a_crash_another_leads_within_17_seconds(seed: int, processes: int) -> None:
+    random = Random(seed)  # noqa: S311
+    simulation = Simulation(random, processes)
+    for _ in range(20 + random.randrange(100)):
+        simulation.advance(0)
+    (leader,) = simulation.writers
+    crashed = next(p for p in simulation.processes if p.standing.me == leader)
+    simulation.processes.remove(crashed)
+    simulation.pending = [item for item in simulation.pending if item[1] is not crashed]
+
+    # 17 s, and the tenths that a read and a write take here.
+    for _ in range(170 + 8):
+        simulation.advance(0)
+        if simulation.writers:
+            break
+
+    assert simulation.writers
+    assert simulation.writers != [leader]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 300))
+def test_a_frozen_leader_does_not_write_beside_its_successor(seed: int, frozen_for: int) -> None:
+    simulation = Simulation(Random(seed), 3)  # noqa: S311
+    for _ in range(30):
+        simulation.advance(0)
+    (leader,) = simulation.writers
+    frozen = next(p for p in simulation.processes if p.standing.me == leader)
+
+    # SIGSTOP: it neither plans nor hears, yet what it may do is judged by the time that passed.
+    frozen.wakes_at = simulation.now + seconds(frozen_for / 10)
+    for _ in range(frozen_for + 100):
+        simulation.advance(0)
+        assert len(simulation.writers) <= 1
+        if simulation.now - seconds(3) >= TIMING.renew_deadline and frozen_for > 120:
+            assert leader not in simulation.writers

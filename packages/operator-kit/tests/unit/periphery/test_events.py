@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compute_operator_kit.errors import ForbiddenError, ReconcileError, UnavailableError
+from compute_operator_kit.events import (
+    BURST,
+    EVENT,
+    QUEUE_LIMIT,
+    Recorder,
+    Reporter,
+    derive_event_name,
+    sanitise_message,
+)
+from compute_operator_kit.intents import Emit
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.kube import AlreadyExists
+from compute_operator_kit.objects import Absent, Snapshot, parse_object
+from compute_operator_kit.testing import FakeClock
+from compute_operator_kit.wire import Json, JsonMapping, decode_object, encode
+
+WORKLOAD = Kind("compute.datumapis.com", "v1alpha", "workloads", "Workload")
+CLUSTER = Kind("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)
+PLANE = PlaneName("p1")
+REPORTER = Reporter("compute-management-operator", "pod-1")
+
+
+class FakeEvents:
+    """Events of one plane, in memory."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, dict[str, Json]] = {}
+        self.writes: list[str] = []
+        self.next_error: ReconcileError | None = None
+        self.hang = asyncio.Event()
+        self.hang.set()
+
+    async def create(self, key: ObjectKey, body: JsonMapping) -> Snapshot | AlreadyExists:
+        await self._admit("create")
+        if key.name in self.stored:
+            return AlreadyExists()
+        return self._store(key, decode_object(encode(body)))
+
+    async def patch_merge(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
+        await self._admit("patch")
+        if key.name not in self.stored:
+            return Absent()
+        return self._store(key, self.stored[key.name] | decode_object(encode(body)))
+
+    async def _admit(self, verb: str) -> None:
+        await self.hang.wait()
+        error, self.next_error = self.next_error, None
+        if error is not None:
+            raise error
+        self.writes.append(verb)
+
+    def _store(self, key: ObjectKey, body: dict[str, Json]) -> Snapshot:
+        assert key.kind == EVENT
+        self.stored[key.name] = body
+        return parse_object(key.plane, EVENT, decode_object(encode(body)), None).snapshot
+
+    @property
+    def only(self) -> dict[str, Json]:
+        (event,) = self.stored.values()
+        return event
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.planes: dict[PlaneName, FakeEvents] = {PLANE: FakeEvents()}
+        self.recorder = Recorder(self.planes.get, REPORTER, self.clock)
+
+    @property
+    def events(self) -> FakeEvents:
+        return self.planes[PLANE]
+
+    async def record(self, *emits: Emit) -> None:
+        for emit in emits:
+            self.recorder.record(emit)
+            await self.recorder.drain()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    running = asyncio.create_task(world.recorder.run())
+    yield world
+    running.cancel()
+    await asyncio.wait({running})
+
+
+def an_emit(
+    name: str = "web",
+    *,
+    plane: PlaneName = PLANE,
+    uid: str = "u-1",
+    reason: str = "NetworkNotFound",
+    message: str = "Network 'default' does not exist",
+) -> Emit:
+    return Emit(
+        ObjectKey(plane, WORKLOAD, "team-a", name),
+        Uid(uid),
+        reason,
+        message,
+        "Reconcile",
+        "Warning",
+    )
+
+
+async def test_an_event_says_what_happened_to_which_object_and_who_says_so(world: World) -> None:
+    await world.record(an_emit())
+
+    event = world.events.only
+    metadata = event.pop("metadata")
+    assert isinstance(metadata, dict)
+    assert metadata["namespace"] == "team-a"
+    assert event == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {
+            "apiVersion": "compute.datumapis.com/v1alpha",
+            "kind": "Workload",
+            "namespace": "team-a",
+            "name": "web",
+            "uid": "u-1",
+        },
+        "type": "Warning",
+        "reason": "NetworkNotFound",
+        "action": "Reconcile",
+        "message": "Network 'default' does not exist",
+        "count": 1,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "reportingComponent": "compute-management-operator",
+        "reportingInstance": "pod-1",
+        "source": {"component": "compute-management-operator"},
+    }
+
+
+async def test_a_repetition_counts_on_the_same_event(world: World) -> None:
+    await world.record(an_emit())
+    world.clock.pass_time(timedelta(minutes=3))
+    await world.record(an_emit(message="Network 'other' does not exist"))
+
+    event = world.events.only
+    assert event["count"] == 2
+    assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+    assert event["lastTimestamp"] == "2026-01-01T00:03:00Z"
+    assert event["message"] == "Network 'other' does not exist"
+    assert world.events.writes == ["create", "patch"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        an_emit(uid="u-2"),
+        an_emit("api"),
+        an_emit(reason="NameCollision"),
+        replace(an_emit(), type="Normal"),
+    ],
+)
+async def test_another_object_reason_or_type_is_another_event(world: World, other: Emit) -> None:
+    await world.record(an_emit(), other)
+
+    assert len(world.events.stored) == 2
+    assert world.events.writes == ["create", "create"]
+
+
+async def test_an_event_that_the_server_forgot_is_written_anew(world: World) -> None:
+    await world.record(an_emit())
+    world.events.stored.clear()
+    world.clock.pass_time(timedelta(minutes=5))
+
+    await world.record(an_emit())
+
+    assert world.events.only["count"] == 1
+    assert world.events.only["firstTimestamp"] == "2026-01-01T00:05:00Z"
+
+
+async def test_after_an_hour_a_repetition_is_an_event_of_its_own(world: World) -> None:
+    await world.record(an_emit())
+    world.clock.pass_time(timedelta(hours=1))
+    await world.record(an_emit())
+
+    assert len(world.events.stored) == 2
+
+
+async def test_a_clock_that_steps_back_does_not_make_an_event_older(world: World) -> None:
+    await world.record(an_emit())
+    world.clock.step = -timedelta(hours=1)
+    await world.record(an_emit())
+
+    assert world.events.only["lastTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+async def test_a_storm_on_one_object_is_cut_and_its_count_is_not_lost(world: World) -> None:
+    for _ in range(100):
+        await world.record(an_emit())
+    assert len(world.events.writes) == BURST
+    assert world.recorder.dropped == 100 - BURST
+
+    world.clock.pass_time(timedelta(minutes=5))
+    await world.record(an_emit())
+
+    assert world.events.only["count"] == 101
+
+
+async def test_a_storm_on_one_object_does_not_silence_another(world: World) -> None:
+    for _ in range(100):
+        await world.record(an_emit())
+
+    await world.record(an_emit("api"))
+
+    assert len(world.events.stored) == 2
+
+
+@pytest.mark.parametrize(
+    "error", [ForbiddenError("Forbidden", "no"), UnavailableError("PlaneAway", "away")]
+)
+async def test_an_event_that_cannot_be_written_hurts_nobody(
+    world: World, error: ReconcileError
+) -> None:
+    world.events.next_error = error
+    await world.record(an_emit())
+    assert world.recorder.dropped == 1
+
+    await world.record(an_emit())
+
+    assert len(world.events.stored) == 1
+
+
+async def test_events_of_a_plane_that_is_gone_are_dropped(world: World) -> None:
+    await world.record(an_emit(plane=PlaneName("gone")))
+
+    assert world.recorder.dropped == 1
+
+
+async def test_a_plane_that_hangs_does_not_hold_up_another(world: World) -> None:
+    slow = world.planes[PlaneName("slow")] = FakeEvents()
+    slow.hang.clear()
+    world.recorder.record(an_emit(plane=PlaneName("slow")))
+    world.recorder.record(an_emit())
+
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert world.events.only["count"] == 1
+    slow.hang.set()
+    await world.recorder.drain()
+    assert slow.only["count"] == 1
+
+
+async def test_what_a_hanging_plane_has_not_taken_is_bounded(world: World) -> None:
+    world.events.hang.clear()
+
+    for number in range(2 * QUEUE_LIMIT):
+        world.recorder.record(an_emit(f"w-{number}"))
+
+    assert world.recorder.dropped == QUEUE_LIMIT
+    world.events.hang.set()
+    await world.recorder.drain()
+
+
+async def test_a_lost_answer_makes_no_second_event(world: World) -> None:
+    await world.record(an_emit())
+    twin = Recorder(world.planes.get, REPORTER, world.clock)
+    running = asyncio.create_task(twin.run())
+
+    twin.record(an_emit())
+    await twin.drain()
+
+    assert len(world.events.stored) == 1
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_an_object_without_a_namespace_has_its_events_in_default(world: World) -> None:
+    key = ObjectKey(PLANE, CLUSTER, "", "dfw-1")
+    related = ObjectKey(PLANE, WORKLOAD, "team-a", "web")
+    await world.record(
+        Emit(key, Uid("u"), "AmbiguousCity", "m", "", related=related, related_uid=Uid("r"))
+    )
+
+    event = world.events.only
+    assert event["action"] == "AmbiguousCity"
+    assert event["involvedObject"] == {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "name": "dfw-1",
+        "uid": "u",
+    }
+    assert event["related"] == {
+        "apiVersion": "compute.datumapis.com/v1alpha",
+        "kind": "Workload",
+        "namespace": "team-a",
+        "name": "web",
+        "uid": "r",
+    }
+
+
+@pytest.mark.spec("S15")
+@given(st.text(max_size=3000))
+def test_a_message_is_one_printable_line_of_at_most_1024_bytes(text: str) -> None:
+    message = sanitise_message(text)
+
+    assert message.isprintable()
+    assert len(message.encode()) <= 1024
+
+
+def test_a_message_is_data_and_never_a_format() -> None:
+    assert sanitise_message("%s {0} {about.key}") == "%s {0} {about.key}"
+
+
+@given(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True))
+def test_an_event_name_is_a_legal_name_whatever_the_object_is_called(name: str) -> None:
+    found = derive_event_name(an_emit(name), REPORTER, datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert len(found) <= 253
+    assert found[-17] == "."
+    assert found[-18].isalnum()

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from http import HTTPStatus
+
+import aiohttp
+import pytest
+
+from compute_operator_kit.errors import UnavailableError
+from compute_operator_kit.keys import Kind
+from compute_operator_kit.metrics_catalogue import EVERY_METRIC
+from compute_operator_kit.metrics_server import (
+    ACCESS_REVIEW,
+    TOKEN_REVIEW,
+    MetricsServer,
+    OpenGuard,
+    ReviewGuard,
+)
+from compute_operator_kit.settings import Bind
+from compute_operator_kit.telemetry import Metrics
+from compute_operator_kit.testing import FakeClock
+from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue
+
+
+class FakeReviews:
+    """Two users behind tokens; only `reader` may get /metrics."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.next_error: UnavailableError | None = None
+        self.readers = {"reader"}
+
+    async def review(self, kind: Kind, body: JsonMapping) -> JsonObject:
+        if self.next_error is not None:
+            raise self.next_error
+        self.asked.append(kind.kind)
+        spec = body["spec"]
+        assert isinstance(spec, dict)
+        if kind == TOKEN_REVIEW:
+            return self._token(spec["token"])
+        assert kind == ACCESS_REVIEW
+        assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+        assert spec["groups"] == ["system:authenticated"]
+        return {"status": {"allowed": spec["user"] in self.readers}}
+
+    def _token(self, token: JsonValue) -> JsonObject:
+        if token not in {"reader", "stranger"}:
+            return {"status": {"authenticated": False, "error": "no such token"}}
+        user: JsonObject = {"username": str(token), "groups": ["system:authenticated"]}
+        return {"status": {"authenticated": True, "user": user}}
+
+
+class Scraper:
+    def __init__(self, server: MetricsServer) -> None:
+        self._url = f"http://127.0.0.1:{server.port}"
+
+    async def get(self, authorization: str | None, path: str = "/metrics") -> tuple[int, str]:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(self._url + path, headers=headers) as answer,
+        ):
+            return answer.status, await answer.text()
+
+
+@pytest.fixture
+def reviews() -> FakeReviews:
+    return FakeReviews()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def scraper(reviews: FakeReviews, clock: FakeClock) -> AsyncIterator[Scraper]:
+    server = MetricsServer(
+        Bind("127.0.0.1", 0), lambda: b"secret_metric 1\n", ReviewGuard(reviews, clock)
+    )
+    await server.start()
+    yield Scraper(server)
+    await server.stop()
+
+
+@pytest.mark.spec("S16")
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (None, 401),
+        ("", 401),
+        ("Bearer", 401),
+        ("Bearer  ", 401),
+        ("Basic cmVhZGVyOng=", 401),
+        ("Bearer forged", 401),
+        ("Bearer stranger", 403),
+        ("Bearer reader", 200),
+        ("bearer reader", 200),
+    ],
+)
+async def test_metrics_are_for_those_who_may_read_them(
+    scraper: Scraper, authorization: str | None, status: int
+) -> None:
+    found, text = await scraper.get(authorization)
+
+    assert found == status
+    assert ("secret_metric" in text) == (status == 200)
+
+
+@pytest.mark.spec("S16")
+async def test_a_plane_that_cannot_be_asked_opens_no_door(
+    scraper: Scraper, reviews: FakeReviews
+) -> None:
+    reviews.next_error = UnavailableError("PlaneAway", "asking 'home': away")
+
+    assert (await scraper.get("Bearer reader"))[0] == 503
+
+    reviews.next_error = None
+    assert (await scraper.get("Bearer reader"))[0] == 200
+
+
+async def test_a_verdict_is_remembered_for_a_short_while(
+    scraper: Scraper, reviews: FakeReviews, clock: FakeClock
+) -> None:
+    for _ in range(3):
+        await scraper.get("Bearer reader")
+    assert reviews.asked == ["TokenReview", "SubjectAccessReview"]
+
+    reviews.readers.clear()
+    clock.pass_time(timedelta(seconds=61))
+
+    assert (await scraper.get("Bearer reader"))[0] == 403
+
+
+async def test_verdicts_do_not_pile_up(clock: FakeClock, reviews: FakeReviews) -> None:
+    guard = ReviewGuard(reviews, clock)
+    for number in range(257):
+        assert await guard.judge(f"Bearer forged-{number}") is HTTPStatus.UNAUTHORIZED
+    assert len(reviews.asked) == 257
+
+    await guard.judge("Bearer forged-256")  # the last one is remembered
+    assert len(reviews.asked) == 257
+    await guard.judge("Bearer forged-0")  # the first one had to make room
+    assert len(reviews.asked) == 258
+
+
+async def test_an_endless_token_is_not_even_asked_about(
+    clock: FakeClock, reviews: FakeReviews
+) -> None:
+    assert (
+        await ReviewGuard(reviews, clock).judge("Bearer " + "x" * 20000) is HTTPStatus.UNAUTHORIZED
+    )
+    assert reviews.asked == []
+
+
+async def test_without_secure_serving_everybody_reads() -> None:
+    server = MetricsServer(Bind("127.0.0.1", 0), lambda: b"up 1\n", OpenGuard())
+    await server.start()
+
+    assert await Scraper(server).get(None) == (200, "up 1\n")
+    assert (await Scraper(server).get(None, "/healthz"))[0] == 404
+    await server.stop()
+
+
+@pytest.mark.spec("S16")
+def test_a_thousand_projects_give_as_many_series_as_one() -> None:
+    def series_after(projects: int) -> set[str]:
+        metrics = Metrics("example", "1.2.3")
+        for number in range(projects):
+            # What a pass on a project plane reports; its role is all that can be said of the plane.
+            metrics.measures.count(
+                "compute_writes_total",
+                plane="project",
+                kind="Workload",
+                verb="patch",
+                controller="workload",
+            )
+            metrics.measures.observe("compute_federation_latency_seconds", number / 1000)
+            metrics.measures.gauge("compute_planes", number, plane="project", state="up")
+            metrics.measures.count("compute_writes_total", project=f"p-{number}")
+        lines = metrics.render().decode().splitlines()
+        return {line.rpartition(" ")[0] for line in lines if not line.startswith("#")}
+
+    assert series_after(1) == series_after(1000)
+
+
+@pytest.mark.spec("S16")
+def test_no_label_can_name_a_tenant() -> None:
+    tenants = {"project", "namespace", "workload", "instance", "deployment", "uid", "name"}
+    found = {label for metric in EVERY_METRIC for label in metric.labels}
+
+    # `name` is controller-runtime's label for a queue or a Lease, both named after controllers.
+    assert found & tenants == {"name"}

@@ -1,0 +1,85 @@
+"""What is made at the edge fits the ports of the hot path: the type checkers read this, and so does
+pytest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compute_operator_kit.apply.desk import Leadership
+from compute_operator_kit.apply.desk import Recorder as RecorderPort
+from compute_operator_kit.credentials import FileCredentials
+from compute_operator_kit.events import Events, Recorder, Reporter
+from compute_operator_kit.exchange import Credentials
+from compute_operator_kit.http_transport import Tls
+from compute_operator_kit.keys import ObjectKey, PlaneName
+from compute_operator_kit.kube import AlreadyExists, Kube
+from compute_operator_kit.kubeconfig import Access
+from compute_operator_kit.leader import LEASE, Candidacy, Election, Leases
+from compute_operator_kit.measures import Measures
+from compute_operator_kit.metrics_server import Reviewer
+from compute_operator_kit.objects import Absent
+from compute_operator_kit.reconcile import Spans
+from compute_operator_kit.settings import TelemetrySettings
+from compute_operator_kit.telemetry import Metrics, build_tracing
+from compute_operator_kit.testing import FakeClock, FakeMeasures, FixedRandom
+from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.wire import JsonMapping
+
+
+def use_as_ports(kube: Kube) -> tuple[Leases, Events, Reviewer]:
+    """One plane's port serves the Lease, the recorder and the guard of the metrics."""
+    return kube, kube, kube
+
+
+def test_metrics_and_traces_fit_their_ports() -> None:
+    measures: Measures = Metrics("x", "1").measures
+    spans: Spans = build_tracing(TelemetrySettings(), "x", "1")
+
+    measures.count("certwatcher_read_certificate_total")
+    with spans.reconcile("c", ObjectKey(PlaneName("home"), LEASE, "n", "l")) as span:
+        span.set_outcome("success")
+
+
+class NoLeases:
+    """A plane nobody asks."""
+
+    async def get(self, key: ObjectKey) -> Absent:
+        raise AssertionError(key)
+
+    async def create(self, key: ObjectKey, body: JsonMapping) -> AlreadyExists:
+        raise AssertionError(key, body)
+
+    async def update(self, key: ObjectKey, body: JsonMapping) -> Absent:
+        raise AssertionError(key, body)
+
+
+def test_an_election_is_a_leadership_and_leads_nothing_by_itself() -> None:
+    key = ObjectKey(PlaneName("home"), LEASE, "n", "l")
+    leadership: Leadership = Election(
+        NoLeases(),
+        Candidacy(key, "me"),
+        clock=FakeClock(),
+        random=FixedRandom(),
+        measures=FakeMeasures(),
+    )
+
+    assert not leadership.is_leading
+
+
+def test_a_recorder_takes_intents() -> None:
+    recorder: RecorderPort = Recorder(lambda _: None, Reporter("c", "i"), FakeClock())
+
+    assert recorder is not None
+
+
+async def test_credentials_give_headers_and_tls(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(Authority().certificate)
+    access = Access("https://hub", ca=(tmp_path / "ca.crt").read_bytes(), token=b"t")
+    credentials = FileCredentials(lambda: access, FakeClock())
+    port: Credentials = credentials
+    tls = Tls(lambda: credentials.ssl_context, credentials.server_hostname)
+
+    assert await port.headers() == {"Authorization": "Bearer t"}
+    assert await port.refresh() is False
+    assert tls.context() is credentials.ssl_context

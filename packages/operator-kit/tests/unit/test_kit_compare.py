@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from compute_operator_kit.compare import Difference, compare, digest, fingerprint, is_same
+from compute_operator_kit.intents import Owned
+from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
+from compute_operator_kit.keys import Uid
+from compute_operator_kit.objects import OwnerReference
+from compute_operator_kit.testing import a_snapshot
+from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue
+
+OWNER = OwnerReference("v1", "Note", "root", Uid("u1"), controller=True, block_owner_deletion=True)
+ENTRY: dict[str, JsonValue] = {
+    "apiVersion": "v1",
+    "kind": "Note",
+    "name": "root",
+    "uid": "u1",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+
+
+def found(metadata: JsonMapping | None = None, **members: JsonMapping) -> JsonObject:
+    return a_snapshot(None, metadata, **members).decode()
+
+
+def paths(difference: Difference) -> list[tuple[str, str]]:
+    return [(step.op.value, step.path) for step in difference.steps]
+
+
+def test_a_settled_object_gives_no_difference() -> None:
+    body = found(
+        {"labels": {"ours": "1", "foreign": "x"}, "ownerReferences": [ENTRY]},
+        spec={"a": 1, "b": [1, 2]},
+        status={"phase": "Ready"},
+    )
+    wanted = Owned(labels={"ours": "1"}, owners=(OWNER,), whole={"spec": {"b": [1, 2], "a": 1}})
+    assert not compare(body, wanted)
+
+
+@pytest.mark.fault("C2")
+def test_labels_and_annotations_are_set_key_by_key() -> None:
+    body = found(
+        {"labels": {"a/b": "old", "foreign": "x", "stale": "y"}, "annotations": {"z": "z"}}
+    )
+    wanted = Owned(labels={"a/b": "new", "stale": None, "absent": None}, annotations={"n": "1"})
+    assert compare(body, wanted).steps == (
+        PatchStep(PatchOp.ADD, "/metadata/labels/a~1b", "new"),
+        PatchStep(PatchOp.REMOVE, "/metadata/labels/stale"),
+        PatchStep(PatchOp.ADD, "/metadata/annotations/n", "1"),
+    )
+    assert not compare(body, wanted).needs_version
+
+
+def test_a_map_that_is_not_there_is_set_whole_and_only_on_that_version() -> None:
+    difference = compare(found(), Owned(labels={"b": "2", "a": "1", "gone": None}))
+    assert difference == Difference(
+        (PatchStep(PatchOp.ADD, "/metadata/labels", {"a": "1", "b": "2"}),), needs_version=True
+    )
+
+
+def test_nothing_to_remove_from_a_map_that_is_not_there() -> None:
+    assert not compare(found(), Owned(labels={"gone": None}))
+
+
+def test_a_member_owned_whole_is_replaced_whole() -> None:
+    body = found(spec={"a": 1, "extra": True})
+    assert paths(compare(body, Owned(whole={"spec": {"a": 1}}))) == [("add", "/spec")]
+    assert paths(compare(found(), Owned(whole={"spec": {}}))) == [("add", "/spec")]
+
+
+@pytest.mark.fault("C2")
+def test_parts_leave_what_the_server_or_others_filled_in() -> None:
+    body = found(spec={"ours": {"x": 1, "theirs": 2}, "defaulted": True, "list": [1]})
+    assert not compare(body, Owned(parts={"spec": {"ours": {"x": 1}}}))
+    difference = compare(
+        body, Owned(parts={"spec": {"ours": {"x": 2}, "list": [1, 2], "defaulted": None}})
+    )
+    assert paths(difference) == [
+        ("add", "/spec/ours/x"),
+        ("add", "/spec/list"),
+        ("remove", "/spec/defaulted"),
+    ]
+    assert not difference.needs_version
+
+
+def test_a_part_whose_parent_is_missing_is_set_from_there_and_without_nones() -> None:
+    difference = compare(found(), Owned(parts={"spec": {"a": {"b": 1, "c": None}}}))
+    assert difference.steps == (PatchStep(PatchOp.ADD, "/spec", {"a": {"b": 1}}),)
+    assert difference.needs_version
+
+
+def test_a_part_that_must_not_be_there_and_is_not_is_no_difference() -> None:
+    assert not compare(found(spec={}), Owned(parts={"spec": {"a": None}}))
+
+
+def test_a_missing_owner_is_added_beside_others() -> None:
+    other = {**ENTRY, "uid": "u2", "controller": False}
+    difference = compare(found({"ownerReferences": [other]}), Owned(owners=(OWNER,)))
+    assert paths(difference) == [("add", "/metadata/ownerReferences/-")]
+
+
+def test_the_first_owner_is_set_only_on_that_version() -> None:
+    difference = compare(found(), Owned(owners=(OWNER,)))
+    assert paths(difference) == [("add", "/metadata/ownerReferences")]
+    assert difference.needs_version
+
+
+def test_a_changed_owner_entry_is_replaced_under_a_test_of_its_uid() -> None:
+    odd: list[JsonValue] = [7, {**ENTRY, "uid": "u0"}, {**ENTRY, "controller": False}]
+    difference = compare(found({"ownerReferences": odd}), Owned(owners=(OWNER,)))
+    assert paths(difference) == [
+        ("test", "/metadata/ownerReferences/2/uid"),
+        ("replace", "/metadata/ownerReferences/2"),
+    ]
+
+
+def test_a_flag_written_as_false_equals_a_flag_left_out() -> None:
+    plain = OwnerReference("v1", "Note", "root", Uid("u1"))
+    written = {**ENTRY, "controller": False, "blockOwnerDeletion": False}
+    body = found({"ownerReferences": [written]})
+    assert not compare(body, Owned(owners=(plain,)))
+    assert not compare(body, Owned(owners=(plain,), has_only_these_owners=True))
+
+
+def test_only_these_owners_removes_others() -> None:
+    body = found({"ownerReferences": [ENTRY, {**ENTRY, "uid": "u2"}]})
+    assert not compare(body, Owned(owners=(OWNER,)))
+    difference = compare(body, Owned(owners=(OWNER,), has_only_these_owners=True))
+    assert paths(difference) == [("add", "/metadata/ownerReferences")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ([1, 2], [2, 1], False),
+        ([1], [1, 1], False),
+        (1, True, False),
+        (0, False, False),
+        (True, True, True),
+        (1, 1.0, True),
+        ("1", 1, False),
+        (None, {}, False),
+        ({"a": None}, {}, False),
+        ("ab", ["a", "b"], False),
+    ],
+)
+def test_values_are_equal_as_json(one: JsonValue, other: JsonValue, *, expected: bool) -> None:
+    assert is_same(one, other) is expected
+    assert is_same(other, one) is expected
+
+
+def test_a_fingerprint_follows_both_sides_and_nothing_else() -> None:
+    wanted = Owned(labels={"a": "1"}, owners=(OWNER,), whole={"spec": {"x": 1}})
+    base = found({"labels": {"a": "1"}}, spec={"x": 2})
+    same = found({"labels": {"a": "1", "foreign": "y"}}, spec={"x": 2}, status={"z": 1})
+    assert fingerprint(base, wanted) == fingerprint(same, wanted)
+    assert fingerprint(base, wanted) != fingerprint(found(spec={"x": 3}), wanted)
+    assert fingerprint(base, wanted) != fingerprint(base, Owned(labels={"a": "1"}))
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest({"a": 1, "b": 2}, 3) == digest({"b": 2, "a": 1}, 3)
+    assert digest("a", "b") != digest("b", "a")
+
+
+def test_pointers_escape_what_json_pointers_escape() -> None:
+    assert pointer("metadata", "labels", "a/b~c", 0) == "/metadata/labels/a~1b~0c/0"
+    assert PatchStep(PatchOp.REMOVE, "/a").as_json() == {"op": "remove", "path": "/a"}
+    assert PatchStep(PatchOp.TEST, "/a").as_json() == {"op": "test", "path": "/a", "value": None}

@@ -1,0 +1,166 @@
+"""Deletes: of one object or of a collection, with preconditions, finalizers and propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from compute_sim_planes.api_server import api_errors, field_problems
+from compute_sim_planes.api_server.admission import AdmissionRequest
+from compute_sim_planes.api_server.answers import answer_json, answer_object, render_list
+from compute_sim_planes.api_server.bodies import JSON, media_type, parse_json, parse_yaml
+from compute_sim_planes.api_server.call import Call, dry_run_of, is_dry_run
+from compute_sim_planes.api_server.deletion import Deletion, delete_stored
+from compute_sim_planes.api_server.handlers.read import list_metadata, read_page
+from compute_sim_planes.api_server.kinds import GroupResource
+from compute_sim_planes.api_server.presentation import present_object
+from compute_sim_planes.api_server.selection import select
+from compute_sim_planes.api_server.storage.records import Stored
+from compute_sim_planes.api_server.transport import Answer
+from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, string_at
+
+NAMESPACES: Final = GroupResource("", "namespaces")
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How a delete is to be carried out."""
+
+    document: JsonObject
+    propagation: str | None
+    uid: str
+    version: str
+    dry_run: bool
+
+
+async def delete(call: Call) -> Answer:
+    options = _parse_options(call)
+    found = call.state.store.get(call.kind.group_resource, call.namespace, call.name)
+    if found is None:
+        raise api_errors.not_found(call.kind.group_resource, call.name)
+    deletion = await _delete(call, found, options)
+    if deletion.gone and not call.kind.returns_deleted:
+        return answer_json(_success(call, deletion.last), warnings=call.warnings)
+    shown = present_object(call, deletion.last.read_as(call.kind))
+    return answer_object(shown, warnings=call.warnings)
+
+
+async def delete_collection(call: Call) -> Answer:
+    """Every object of the selection, one after the other; the answer lists them as they were."""
+    options = _parse_options(call)
+    page = await read_page(call, select(call))
+    for stored in page.items:
+        current = call.state.store.get(call.kind.group_resource, stored.namespace, stored.name)
+        if current is not None:
+            await _delete(call, current, options)
+    items = [stored.read_in_list(call.kind) for stored in page.items]
+    shown = render_list(call.kind, items, list_metadata(call, page))
+    return answer_object(shown, warnings=call.warnings)
+
+
+async def _delete(call: Call, found: Stored, options: DeleteOptions) -> Deletion:
+    if call.kind.group_resource == NAMESPACES and found.name in _IMMORTAL:
+        raise api_errors.forbidden(NAMESPACES, found.name, "this namespace may not be deleted")
+    while True:
+        _check_preconditions(call, found, options)
+        await _review(call, found, options)
+        current = call.state.store.get(call.kind.group_resource, found.namespace, found.name)
+        if current is None:
+            raise api_errors.not_found(call.kind.group_resource, found.name)
+        if current is found:
+            break
+        found = current
+    if options.dry_run:
+        return Deletion(found, gone=not found.finalizers)
+    state = call.state
+    return delete_stored(
+        state.store, found, options.propagation, now=state.clock.now(), actor=call.user.name
+    )
+
+
+def _check_preconditions(call: Call, found: Stored, options: DeleteOptions) -> None:
+    # Here a real server puts the kind where everywhere else the plural stands.
+    subject = GroupResource(call.kind.group, call.kind.kind)
+    if options.uid and options.uid != found.uid:
+        raise api_errors.conflict(
+            subject,
+            found.name,
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({found.uid}). "
+            "The object might have been deleted and then recreated",
+        )
+    if options.version and options.version != str(found.revision):
+        raise api_errors.conflict(
+            subject,
+            found.name,
+            f"the ResourceVersion in the precondition ({options.version}) does not match the "
+            f"ResourceVersion in record ({found.revision}). The object might have been modified",
+        )
+
+
+async def _review(call: Call, found: Stored, options: DeleteOptions) -> None:
+    if not call.state.admission.reviewers:
+        return
+    request = AdmissionRequest(
+        operation="DELETE",
+        kind=call.kind,
+        namespace=found.namespace,
+        name=found.name,
+        user=call.user,
+        wanted=None,
+        found=found.decode_as(call.kind),
+        options={"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", **options.document},
+        dry_run=options.dry_run,
+    )
+    call.warnings.extend(await call.state.admission.review(request))
+
+
+def _success(call: Call, last: Stored) -> JsonObject:
+    details: JsonObject = {"name": last.name}
+    if call.kind.group:
+        details["group"] = call.kind.group
+    details |= {"kind": call.kind.plural, "uid": last.uid}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
+
+
+def _parse_options(call: Call) -> DeleteOptions:
+    document: JsonObject = {}
+    if call.body.strip():
+        parsed = (
+            parse_json(call.body) if media_type(call.headers) == JSON else parse_yaml(call.body)
+        )
+        if not isinstance(parsed, dict):
+            raise api_errors.bad_request("delete options must be an object")
+        document = parsed
+    preconditions = object_at(document, "preconditions")
+    return DeleteOptions(
+        document=document,
+        propagation=_parse_propagation(call, document),
+        uid=string_at(preconditions, "uid"),
+        version=string_at(preconditions, "resourceVersion"),
+        dry_run=is_dry_run(dry_run_of(document, call.query), "DeleteOptions"),
+    )
+
+
+def _parse_propagation(call: Call, document: JsonObject) -> str | None:
+    # Options in the body are all there are; those of the query count only without one.
+    source: Mapping[str, JsonValue] = document or dict(call.query)
+    policy, orphan = source.get("propagationPolicy"), source.get("orphanDependents")
+    if orphan is not None and policy:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        problem = field_problems.invalid("propagationPolicy", policy, detail)
+        raise api_errors.invalid_options("DeleteOptions", [problem])
+    if orphan is not None:
+        return "Orphan" if orphan in {True, "true"} else "Background"
+    if policy and policy not in _POLICIES:
+        problem = field_problems.not_supported("propagationPolicy", policy, [*_POLICIES, "nil"])
+        raise api_errors.invalid_options("DeleteOptions", [problem])
+    return str(policy) if policy else None

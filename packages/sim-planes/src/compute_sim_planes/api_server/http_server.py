@@ -1,0 +1,133 @@
+"""Planes over HTTP on the loopback interface, with or without TLS.
+
+One server carries any number of planes, told apart by the beginning of the path; a server per plane
+is the case of a single route. Nothing here knows Kubernetes: requests go to a transport and its
+answers come back.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+
+from compute_sim_planes.api_server.answers import answer_error, answer_text
+from compute_sim_planes.api_server.api_errors import too_large
+from compute_sim_planes.api_server.streams import WatchStream
+from compute_sim_planes.api_server.transport import Answer, BytesAnswer, Transport
+
+# What a real server reads of a body before it refuses the rest.
+BODY_LIMIT: Final = 3 * 1024 * 1024
+
+# Who answers a target, and the target as he knows it; None when nobody does.
+Route = Callable[[str], tuple[Transport, str] | None]
+
+
+def route_all(transport: Transport) -> Route:
+    """Everything goes to one plane."""
+    return lambda target: (transport, target)
+
+
+class PrefixRoutes:
+    """Planes by the beginning of the path, which they do not see. May be changed while the server
+    runs.
+    """
+
+    def __init__(self) -> None:
+        self._planes: dict[str, Transport] = {}
+
+    def add(self, prefix: str, transport: Transport) -> None:
+        """Have paths under `prefix` (without a slash at its end) answered by `transport`."""
+        self._planes[prefix] = transport
+
+    def remove(self, prefix: str) -> None:
+        self._planes.pop(prefix, None)
+
+    def __call__(self, target: str) -> tuple[Transport, str] | None:
+        path = target.partition("?")[0]
+        fitting = (
+            prefix for prefix in self._planes if path == prefix or path.startswith(f"{prefix}/")
+        )
+        longest = max(fitting, key=len, default=None)
+        if longest is None:
+            return None
+        return self._planes[longest], target[len(longest) :] or "/"
+
+
+class HttpServer:
+    """A listening socket in front of planes."""
+
+    def __init__(self, route: Route, *, tls: ssl.SSLContext | None = None) -> None:
+        self._route = route
+        self._tls = tls
+        self._runner: web.ServerRunner | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
+
+    async def start(self, port: int = 0) -> None:
+        """Listen; port 0 takes any that is free."""
+        # A watch whose client has gone must end then, not with its time.
+        server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._tls)
+        await site.start()
+        address = self._runner.addresses[0]
+        self.port = int(address[1])
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        target = self._route(request.raw_path)
+        if target is None:
+            return _complete(answer_text("404 page not found\n", 404))
+        body = await _read_limited(request)
+        if body is None:
+            return _complete(answer_error(too_large(BODY_LIMIT)))
+        transport, rest = target
+        answer = await transport.request(request.method, rest, request.headers, body)
+        if isinstance(answer, BytesAnswer):
+            return _complete(answer)
+        return await _stream(request, answer)
+
+
+def _complete(answer: BytesAnswer) -> web.Response:
+    return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+async def _read_limited(request: web.BaseRequest) -> bytes | None:
+    """The body; None when it is too large to be read."""
+    if not request.can_read_body:
+        return b""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > BODY_LIMIT:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _stream(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, headers=answer.headers)
+    chunks = answer.batches() if isinstance(answer, WatchStream) else answer.chunks()
+    try:
+        # The client may go at any moment; that ends the stream and is nobody's error.
+        with suppress(ConnectionResetError):
+            await response.prepare(request)
+            async for chunk in chunks:
+                await response.write(chunk)
+            await response.write_eof()
+    finally:
+        await answer.close()
+    return response

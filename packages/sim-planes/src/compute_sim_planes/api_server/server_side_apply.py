@@ -1,0 +1,246 @@
+"""Server-side apply, and the ownership that plain writes leave behind.
+
+Applying says "these fields are mine, with these values": what the manager applied before and no
+longer applies goes, unless somebody else owns it too; a value somebody else owns and we would
+change is a conflict. Plain writes take over what they change and never conflict. Pure: the clock is
+an argument, and versions, defaults and validation are the caller's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from compute_sim_planes.api_server.applied_types import type_problems
+from compute_sim_planes.api_server.field_sets import (
+    EMPTY,
+    FieldSet,
+    Path,
+    field_step,
+    render_path,
+    with_ancestors,
+)
+from compute_sim_planes.api_server.managed_fields import (
+    Manager,
+    Operation,
+    Owners,
+    Ownership,
+    make_manager,
+    parse_owners,
+    print_owners,
+    render_manager,
+    render_time,
+)
+from compute_sim_planes.api_server.merge_types import (
+    UNOWNED_METADATA,
+    derive_root,
+)
+from compute_sim_planes.api_server.schema import CompiledSchema
+from compute_sim_planes.api_server.schema_model import Schema
+from compute_sim_planes.api_server.typed_values import compare, field_set_of, merge, remove_paths
+from compute_sim_planes.json_copies import copy_object
+from compute_sim_planes.json_types import JsonObject, JsonValue, array_at, object_at, string_at
+
+# Owns what an object without any record held before somebody first applied to it.
+BEFORE_FIRST_APPLY = "before-first-apply"
+_METADATA = (field_step("metadata"),)
+_UNOWNED: FieldSet = frozenset(
+    {(field_step("apiVersion"),), (field_step("kind"),), _METADATA}
+    | {(*_METADATA, field_step(name)) for name in UNOWNED_METADATA}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One field that somebody else owns with another value."""
+
+    manager: Manager
+    path: Path
+
+    @property
+    def field(self) -> str:
+        return render_path(self.path)
+
+    def cause(self) -> JsonObject:
+        """The entry in `details.causes` of the 409."""
+        message = f"conflict with {render_manager(self.manager)}"
+        return {"reason": "FieldManagerConflict", "message": message, "field": self.field}
+
+
+class ApplyConflictError(Exception):
+    """Others own fields this apply would change: 409, unless it is forced."""
+
+    def __init__(self, conflicts: tuple[Conflict, ...]) -> None:
+        super().__init__(_conflict_message(conflicts))
+        self.conflicts = conflicts
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class AppliedTypeError(ValueError):
+    """The applied configuration does not fit the kind's schema, so nobody can say what it owns."""
+
+
+def _conflict_message(conflicts: tuple[Conflict, ...]) -> str:
+    if len(conflicts) == 1:
+        (only,) = conflicts
+        manager = render_manager(only.manager)
+        return f"Apply failed with 1 conflict: conflict with {manager}: {only.field}"
+    lines: list[str] = []
+    by_manager: dict[str, list[str]] = {}
+    for conflict in conflicts:
+        by_manager.setdefault(render_manager(conflict.manager), []).append(conflict.field)
+    for manager in sorted(by_manager):
+        lines += [f"conflicts with {manager}:", *(f"- {path}" for path in by_manager[manager])]
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+
+
+def apply_configuration(  # noqa: PLR0913 -- the request as a real server has it, all named
+    found: JsonObject | None,
+    applied: JsonObject,
+    *,
+    manager: str,
+    force: bool,
+    schema: CompiledSchema | None,
+    now: datetime,
+    subresource: str = "",
+    resets: frozenset[str] = frozenset(),
+) -> JsonObject:
+    """The object after the apply, `managedFields` included; equal to `found` when nothing changed.
+
+    `resets` are top-level fields this request may neither write nor own: `status` on the main
+    resource of a kind with a status subresource, everything else on `/status`.
+    """
+    live: JsonObject = found if found is not None else {"metadata": {}}
+    wanted = _without_resets(applied, resets)
+    root = derive_root(None if schema is None else schema.root, live, wanted)
+    for problem in type_problems(wanted, root):
+        raise AppliedTypeError(problem)
+
+    owners = _owners_before_apply(live, root, now)
+    me = make_manager(manager, Operation.APPLY, api_version="", subresource=subresource)
+    previous = owners.get(me)
+    mine = Ownership(
+        fields=_without_unowned(field_set_of(wanted, root)),
+        api_version=string_at(applied, "apiVersion"),
+        time=render_time(now),
+    )
+    owners[me] = mine
+    before = _without_managed_fields(live)
+    merged = _as_object(merge(before, wanted, root))
+    if previous is not None:
+        merged = _remove_abandoned(merged, previous.fields, owners, root)
+
+    difference = compare(before, merged, root)
+    conflicts = tuple(_conflicts(owners, me, difference.written))
+    if conflicts and not force:
+        raise ApplyConflictError(conflicts)
+    lost = difference.written | difference.removed
+    owners = {other: _less(owned, lost) for other, owned in owners.items()}
+    is_settled = difference.is_empty and previous is not None and previous.fields == mine.fields
+    # The time tells when something changed; applying the same again changes nothing at all.
+    owners[me] = previous if is_settled and previous is not None else mine
+    return _with_owners(merged, owners)
+
+
+def _without_resets(applied: JsonObject, resets: frozenset[str]) -> JsonObject:
+    wanted = {key: inner for key, inner in applied.items() if key not in resets}
+    return {**wanted, "metadata": {}} if "metadata" in resets else wanted
+
+
+def record_update(
+    before: JsonObject | None,
+    after: JsonObject,
+    *,
+    manager: str,
+    now: datetime,
+    subresource: str,
+    schema: CompiledSchema | None,
+) -> JsonObject:
+    """`after` with the ownership a plain write leaves: the writer has what it changed."""
+    earlier: JsonObject = before if before is not None else {"metadata": {}}
+    later = _without_managed_fields(after)
+    if before is not None and before == after:
+        return copy_object(after)
+    root = derive_root(None if schema is None else schema.root, earlier, later)
+    difference = compare(_without_managed_fields(earlier), later, root)
+    owners = _owners_after_update(earlier, after)
+    lost = difference.written | difference.removed
+    if lost:
+        owners = {other: _less(owned, lost) for other, owned in owners.items()}
+    taken = _without_unowned(difference.written)
+    if taken:
+        version = string_at(after, "apiVersion")
+        me = make_manager(manager, Operation.UPDATE, api_version=version, subresource=subresource)
+        mine = owners[me].fields if me in owners else EMPTY
+        owners[me] = Ownership(mine | taken, version, render_time(now))
+    return _with_owners(later, owners)
+
+
+def _owners_before_apply(live: JsonObject, root: Schema, now: datetime) -> Owners:
+    owners = parse_owners(array_at(live, "metadata", "managedFields"))
+    if owners:
+        return owners
+    held = _without_unowned(field_set_of(_without_managed_fields(live), root))
+    if not held:
+        return {}
+    version = string_at(live, "apiVersion")
+    unknown = make_manager(
+        BEFORE_FIRST_APPLY, Operation.UPDATE, api_version=version, subresource=""
+    )
+    return {unknown: Ownership(held, version, render_time(now))}
+
+
+def _owners_after_update(before: JsonObject, after: JsonObject) -> Owners:
+    sent = array_at(after, "metadata", "managedFields")
+    # One empty entry is how a client says "forget all owners"; no entry at all means it did not
+    # care.
+    if sent == [{}]:
+        return {}
+    owners = parse_owners(sent)
+    return owners or parse_owners(array_at(before, "metadata", "managedFields"))
+
+
+def _remove_abandoned(
+    merged: JsonObject, previous: FieldSet, owners: Owners, root: Schema
+) -> JsonObject:
+    """Without what we applied last time, do not apply now, and nobody owns."""
+    kept = with_ancestors(path for owned in owners.values() for path in owned.fields)
+    abandoned = with_ancestors(previous) - kept - _UNOWNED
+    return _as_object(remove_paths(merged, abandoned, root))
+
+
+def _conflicts(owners: Owners, me: Manager, written: FieldSet) -> Iterator[Conflict]:
+    for other in sorted(owners, key=render_manager):
+        if other != me:
+            for path in sorted(owners[other].fields & written):
+                yield Conflict(other, path)
+
+
+def _less(owned: Ownership, lost: FieldSet) -> Ownership:
+    return Ownership(owned.fields - lost, owned.api_version, owned.time)
+
+
+def _without_unowned(fields: FieldSet) -> FieldSet:
+    return fields - _UNOWNED
+
+
+def _without_managed_fields(found: JsonObject) -> JsonObject:
+    metadata = object_at(found, "metadata")
+    kept = {key: inner for key, inner in metadata.items() if key != "managedFields"}
+    return {**found, "metadata": kept}
+
+
+def _with_owners(found: JsonObject, owners: Owners) -> JsonObject:
+    written = copy_object(found)
+    entries = print_owners(owners)
+    if entries:
+        written["metadata"] = {**object_at(written, "metadata"), "managedFields": entries}
+    return written
+
+
+def _as_object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,1 @@
+"""Objects of one plane in memory: one order of versions, history for watches, compaction."""

@@ -1,0 +1,240 @@
+"""What contract tests say to a server: plain HTTP, from an address, a token and an authority.
+
+The same test bodies run against the simulated server and a real kube-apiserver, so nothing here may
+know which of them answers. Waiting is done in wall time, because a real server lives in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from io import BytesIO
+from typing import Final
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+
+from compute_sim_planes.json_types import JsonObject, JsonValue, integer_at, object_at, string_at
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+USER_AGENT: Final = "contract-tests/1.0"
+
+_PATIENCE: Final = timedelta(seconds=20)
+_POLL: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a server is, whom to trust, and who we are there (an administrator)."""
+
+    url: str
+    token: str
+    authority: bytes | None = None
+
+    def context(self) -> ssl.SSLContext | bool:
+        if self.authority is None:
+            return True
+        return ssl.create_default_context(cadata=self.authority.decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that ended."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def body(self) -> JsonObject:
+        """The object in the body; empty when it is none."""
+        try:
+            parsed: JsonValue = orjson.loads(self.raw)
+        except orjson.JSONDecodeError:
+            return {}
+        return parsed if isinstance(parsed, dict) else {}
+
+    @property
+    def reason(self) -> str:
+        return string_at(self.body, "reason")
+
+    @property
+    def message(self) -> str:
+        return string_at(self.body, "message")
+
+    @property
+    def details(self) -> JsonObject:
+        return object_at(self.body, "details")
+
+    def expect(self, *statuses: int) -> JsonObject:
+        """The body of an answer that must have one of these codes."""
+        if self.status not in statuses:
+            raise AssertionError(f"{self.status} instead of {statuses}: {self.raw[:2000]!r}")
+        return self.body
+
+
+@dataclass(slots=True)
+class WatchReader:
+    """The events of one watch, as they come."""
+
+    response: aiohttp.ClientResponse
+
+    async def next_event(self, within: timedelta = _PATIENCE) -> JsonObject:
+        """The next event; a stream that ends instead is a failure."""
+        async with asyncio.timeout(within.total_seconds()):
+            line = await self.response.content.readline()
+        if not line:
+            raise AssertionError("the watch ended")
+        event: JsonObject = orjson.loads(line)
+        return event
+
+    async def rest(self, within: timedelta = _PATIENCE) -> list[JsonObject]:
+        """Everything up to the end of the stream."""
+        events: list[JsonObject] = []
+        async with asyncio.timeout(within.total_seconds()):
+            while line := await self.response.content.readline():
+                events.append(orjson.loads(line))
+        return events
+
+
+@dataclass(slots=True)
+class Api:
+    """A server as one user sees it."""
+
+    session: aiohttp.ClientSession
+    address: ServerAddress
+    context: ssl.SSLContext | bool
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def acting_as(self, user: str, group: str = "") -> Api:
+        """The same server as somebody else sees it: the administrator impersonates him."""
+        headers = {**self.headers, "Impersonate-User": user}
+        if group:
+            headers["Impersonate-Group"] = group
+        return Api(self.session, self.address, self.context, headers)
+
+    def with_headers(self, **headers: str) -> Api:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Api(self.session, self.address, self.context, {**self.headers, **named})
+
+    async def send(
+        self, method: str, path: str, body: JsonValue | bytes = None, content_type: str = JSON
+    ) -> Reply:
+        headers = dict(self.headers)
+        payload: BytesIO | None = None
+        if body is not None:
+            # As a file, because aiohttp objects to large bodies that are not.
+            payload = BytesIO(body if isinstance(body, bytes) else orjson.dumps(body))
+            headers["Content-Type"] = content_type
+        async with self.session.request(
+            method, self.address.url + path, data=payload, headers=headers, ssl=self.context
+        ) as answer:
+            warnings = tuple(answer.headers.getall("Warning", ()))
+            return Reply(answer.status, answer.headers, await answer.read(), warnings)
+
+    async def get(self, path: str, **query: str | int) -> Reply:
+        return await self.send("GET", _with_query(path, query))
+
+    async def post(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+        return await self.send("POST", _with_query(path, query), body)
+
+    async def put(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+        return await self.send("PUT", _with_query(path, query), body)
+
+    async def delete(self, path: str, body: JsonValue = None, **query: str | int) -> Reply:
+        return await self.send("DELETE", _with_query(path, query), body)
+
+    async def merge(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+        return await self.send("PATCH", _with_query(path, query), body, MERGE_PATCH)
+
+    async def json_patch(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+        return await self.send("PATCH", _with_query(path, query), body, JSON_PATCH)
+
+    async def apply(self, path: str, body: JsonValue, manager: str, **query: str | int) -> Reply:
+        asked = _with_query(path, {"fieldManager": manager, **query})
+        return await self.send("PATCH", asked, body, APPLY_PATCH)
+
+    @asynccontextmanager
+    async def watch(self, path: str, **query: str | int) -> AsyncIterator[WatchReader]:
+        url = self.address.url + _with_query(path, {"watch": "true", **query})
+        async with self.session.get(url, headers=self.headers, ssl=self.context) as answer:
+            if answer.status != 200:
+                raise AssertionError(f"no watch: {answer.status} {await answer.text()}")
+            yield WatchReader(answer)
+
+
+def _with_query(path: str, query: Mapping[str, str | int]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+async def eventually(
+    ask: Callable[[], Awaitable[Reply]],
+    holds: Callable[[Reply], bool],
+    within: timedelta = _PATIENCE,
+) -> Reply:
+    """The first answer that satisfies; the last one that did not, in the failure."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within.total_seconds()
+    while True:
+        reply = await ask()
+        if holds(reply):
+            return reply
+        if loop.time() > deadline:
+            raise AssertionError(f"never came true: {reply.status} {reply.raw[:2000]!r}")
+        await asyncio.sleep(_POLL)
+
+
+@asynccontextmanager
+async def connect(address: ServerAddress) -> AsyncIterator[Api]:
+    headers = {"Authorization": f"Bearer {address.token}", "User-Agent": USER_AGENT}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        yield Api(session, address, address.context())
+
+
+def a_widget(
+    name: str = "one", spec: JsonObject | None = None, **metadata: JsonValue
+) -> JsonObject:
+    """A valid object of the kind the contract tests define."""
+    return {
+        "apiVersion": "contract.example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": name, **metadata},
+        "spec": {"size": 1} if spec is None else spec,
+    }
+
+
+def a_config_map(
+    name: str = "one", data: JsonObject | None = None, **metadata: JsonValue
+) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **metadata},
+        "data": {"key": "value"} if data is None else data,
+    }
+
+
+def metadata_of(found: JsonObject) -> JsonObject:
+    return object_at(found, "metadata")
+
+
+def version_of(found: JsonObject) -> str:
+    return string_at(found, "metadata", "resourceVersion")
+
+
+def uid_of(found: JsonObject) -> str:
+    return string_at(found, "metadata", "uid")
+
+
+def generation_of(found: JsonObject) -> int | None:
+    return integer_at(found, "metadata", "generation")

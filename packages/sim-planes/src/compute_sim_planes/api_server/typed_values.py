@@ -1,0 +1,181 @@
+"""Field sets of values, differences between values, and merges of values, by their merge types.
+
+The algebra under server-side apply and ownership tracking. All pure, all by structure: who may do
+what with the results is decided in `server_side_apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from compute_sim_planes.api_server.field_sets import FieldSet, Path
+from compute_sim_planes.api_server.merge_types import (
+    DEDUCED,
+    child_type,
+    children,
+    index_items,
+    is_granular,
+    item_step,
+)
+from compute_sim_planes.api_server.patches import is_equal_json
+from compute_sim_planes.api_server.schema_model import Schema
+from compute_sim_planes.json_copies import copy_json
+from compute_sim_planes.json_types import JsonArray, JsonObject, JsonValue
+
+
+def field_set_of(value: JsonValue, schema: Schema) -> FieldSet:
+    """What somebody who applies this value owns."""
+    return frozenset(_owned_paths(value, schema, ()))
+
+
+def _owned_paths(value: JsonValue, schema: Schema, path: Path) -> Iterator[Path]:
+    if not is_granular(value, schema):
+        yield path
+        return
+    for step, inner, inner_type in children(value, schema):
+        inner_path = (*path, step)
+        # Items, and keys no schema declares, are owned besides what is in them; a declared field is
+        # only the way to its content, unless it is empty.
+        is_declared = step.startswith("f:") and step[2:] in schema.properties
+        if is_granular(inner, inner_type) and (not is_declared or inner == {}):
+            yield inner_path
+        yield from _owned_paths(inner, inner_type, inner_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Paths that came, changed and went. What came or went is listed with everything inside it."""
+
+    added: FieldSet
+    modified: FieldSet
+    removed: FieldSet
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.modified or self.removed)
+
+    @property
+    def written(self) -> FieldSet:
+        return self.added | self.modified
+
+
+@dataclass(slots=True)
+class _Findings:
+    added: list[Path] = field(default_factory=list[Path])
+    modified: list[Path] = field(default_factory=list[Path])
+    removed: list[Path] = field(default_factory=list[Path])
+
+
+def compare(before: JsonObject, after: JsonObject, schema: Schema) -> Difference:
+    """What the step from one value to the other did."""
+    found = _Findings()
+    _compare(before, after, schema, (), found)
+    return Difference(frozenset(found.added), frozenset(found.modified), frozenset(found.removed))
+
+
+def _compare(
+    before: JsonValue, after: JsonValue, schema: Schema, path: Path, found: _Findings
+) -> None:
+    if not (_is_same_shape(before, after) and is_granular(after, schema)):
+        if not is_equal_json(before, after):
+            found.modified.append(path)
+        return
+    earlier = {step: (inner, kind) for step, inner, kind in children(before, schema)}
+    later = {step: (inner, kind) for step, inner, kind in children(after, schema)}
+    for step, (inner, kind) in later.items():
+        if step in earlier:
+            # Most of an object stays as it was, and Python compares it faster than we walk it.
+            if earlier[step][0] != inner:
+                _compare(earlier[step][0], inner, kind, (*path, step), found)
+        else:
+            found.added.extend(_all_paths(inner, kind, (*path, step)))
+    for step, (inner, kind) in earlier.items():
+        if step not in later:
+            found.removed.extend(_all_paths(inner, kind, (*path, step)))
+
+
+def _is_same_shape(before: JsonValue, after: JsonValue) -> bool:
+    return (isinstance(before, dict) and isinstance(after, dict)) or (
+        isinstance(before, list) and isinstance(after, list)
+    )
+
+
+def _all_paths(value: JsonValue, schema: Schema, path: Path) -> Iterator[Path]:
+    yield path
+    if is_granular(value, schema):
+        for step, inner, kind in children(value, schema):
+            yield from _all_paths(inner, kind, (*path, step))
+
+
+def merge(live: JsonValue, applied: JsonValue, schema: Schema) -> JsonValue:
+    """The live value with the applied one laid over it; what is not applied stays."""
+    if not (_is_same_shape(live, applied) and is_granular(applied, schema)):
+        return copy_json(applied)
+    if isinstance(live, dict) and isinstance(applied, dict):
+        return _merge_objects(live, applied, schema)
+    if isinstance(live, list) and isinstance(applied, list):
+        return _merge_items(live, applied, schema)
+    return copy_json(applied)
+
+
+def _merge_objects(live: JsonObject, applied: JsonObject, schema: Schema) -> JsonObject:
+    merged: JsonObject = {}
+    for key, inner in live.items():
+        wanted = applied.get(key, inner)
+        merged[key] = merge(inner, wanted, child_type(schema, key))
+    for key, inner in applied.items():
+        if key not in live:
+            merged[key] = copy_json(inner)
+    return merged
+
+
+def _merge_items(live: JsonArray, applied: JsonArray, schema: Schema) -> JsonArray:
+    """Applied items in their order; live-only items stay before the neighbour they stood before."""
+    wanted = index_items(applied, schema)
+    found = index_items(live, schema)
+    order = list(found)
+    items, cursor = schema.items or DEDUCED, 0
+    merged: JsonArray = []
+
+    def emit_live_only(until: int) -> int:
+        at = cursor
+        while at < len(order) and (at < until or order[at] not in wanted):
+            if order[at] not in wanted:
+                merged.append(copy_json(found[order[at]]))
+            at += 1
+        return at
+
+    for step, item in wanted.items():
+        cursor = emit_live_only(order.index(step) if step in found else cursor)
+        merged.append(merge(found.get(step, item), item, items))
+    cursor = emit_live_only(len(order))
+    return merged
+
+
+def remove_paths(value: JsonValue, paths: FieldSet, schema: Schema) -> JsonValue:
+    """The value without what lies at the paths. A container emptied that way stays, empty."""
+    if not paths:
+        return value
+    by_step: dict[str, set[Path]] = {}
+    for path in paths:
+        by_step.setdefault(path[0], set()).add(path[1:])
+    if isinstance(value, dict):
+        kept: JsonObject = {}
+        for key, inner in value.items():
+            below = by_step.get(f"f:{key}", set())
+            if () not in below:
+                kept[key] = remove_paths(inner, frozenset(below), child_type(schema, key))
+        return kept
+    if isinstance(value, list):
+        return _remove_items(value, by_step, schema)
+    return value
+
+
+def _remove_items(value: JsonArray, by_step: dict[str, set[Path]], schema: Schema) -> JsonArray:
+    kept: JsonArray = []
+    for item in value:
+        below = by_step.get(item_step(item, schema), set())
+        if () not in below:
+            kept.append(remove_paths(item, frozenset(below), schema.items or DEDUCED))
+    return kept

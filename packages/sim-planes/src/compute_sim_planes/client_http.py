@@ -1,0 +1,77 @@
+"""The neighbours' client over HTTP: a transport on aiohttp.
+
+Connections and TLS and nothing else; what is asked and what an answer means is `client`'s matter.
+Proxy settings of the system, cookies and redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+
+import aiohttp
+from yarl import URL
+
+
+class HttpTransport:
+    """One server. To be opened inside the loop that uses it, and closed at the end."""
+
+    def __init__(
+        self, origin: str, *, token: str = "", context: ssl.SSLContext | None = None
+    ) -> None:
+        """`origin` is scheme, host and port; `context` says whom to trust where it is https."""
+        self._origin = origin.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._context = context
+        self._session = aiohttp.ClientSession(
+            # Every watch holds a connection.
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            trust_env=False,
+        )
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpAnswer:
+        response = await self._session.request(
+            method,
+            # Encoded already, segment by segment: normalising again would undo it.
+            URL(self._origin + target, encoded=True),
+            headers={**headers, **self._headers},
+            data=body,
+            allow_redirects=False,
+            ssl=self._context if self._context is not None else True,
+        )
+        return HttpAnswer(response)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+class HttpAnswer:
+    """A reply whose body is read as it comes."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except aiohttp.ClientError as failure:
+            raise ConnectionResetError(f"reading an answer: {type(failure).__name__}") from failure
+
+    async def close(self) -> None:
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()

@@ -1,0 +1,310 @@
+"""Everything that happened in a simulated world, in order: requests, commits, watch events, passes.
+
+A recorder sits between a client and its plane and sees what the client sees, while a listener at
+the plane's storage sees what was really committed; the two differ exactly where faults are. Oracles
+are functions over a history, and two runs are equal when their dumps are. Recording changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Protocol, TypeAlias, TypeVar
+
+import orjson
+
+from compute_sim_planes.api_server.storage.records import Change
+from compute_sim_planes.api_server.transport import Answer, Transport
+from compute_sim_planes.json_types import JsonObject, JsonValue, string_at
+from compute_sim_planes.request_address import (
+    Address,
+    KindNames,
+    no_kind_names,
+    parse_address,
+)
+
+
+class Clock(Protocol):
+    """Who tells the time of the world."""
+
+    def now(self) -> datetime: ...
+
+
+class Commits(Protocol):
+    """A storage that tells what it commits."""
+
+    def listen(self, listener: Callable[[Change], None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends requests: the identity of the connection, the program behind it."""
+
+    identity: str
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One change of what a plane stores. `request` is None for what the plane did by itself."""
+
+    at: datetime
+    plane: str
+    type: str
+    kind: str
+    key: str
+    revision: int
+    actor: str
+    before: bytes
+    after: bytes
+    request: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as its sender saw it: `status` is 0 when no answer came, `failure` says why."""
+
+    number: int
+    begun: datetime
+    at: datetime
+    caller: Caller
+    address: Address
+    status: int
+    failure: str
+    commits: tuple[Commit, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        return self.status == 0 or self.status >= 400
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a watch, as it reached its watcher."""
+
+    at: datetime
+    plane: str
+    caller: Caller
+    type: str
+    kind: str
+    key: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of a controller over one key; `outcome` is `done`, `waiting` or an error's class."""
+
+    at: datetime
+    controller: str
+    key: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """One fault that took effect."""
+
+    at: datetime
+    fault: str
+    address: str
+
+
+Entry: TypeAlias = Request | Commit | Event | Pass | Injected
+_E = TypeVar("_E", Request, Commit, Event, Pass, Injected)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request under way. Ended, it takes no more commits: timers it set keep its context."""
+
+    number: int
+    is_open: bool = True
+    commits: list[Commit] = field(default_factory=list[Commit])
+
+
+_CURRENT: ContextVar[_Open | None] = ContextVar("request under way", default=None)
+
+
+class History:
+    """The record of one run."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._requests = 0
+        self.begun = clock.now()
+        self.entries: list[Entry] = []
+        # Answers nobody has closed yet, by the number of their request.
+        self.open_answers: dict[int, Address] = {}
+
+    @property
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def listen(self, plane: str, storage: Commits) -> None:
+        """Record what the storage of a plane commits from now on."""
+        storage.listen(lambda change: self._add_commit(plane, change))
+
+    def add_pass(self, controller: str, key: str, outcome: str) -> None:
+        self.entries.append(Pass(self.now, controller, key, outcome))
+
+    def add_injected(self, fault: str, address: str) -> None:
+        self.entries.append(Injected(self.now, fault, address))
+
+    def of(self, entry_type: type[_E]) -> Iterator[_E]:
+        """The entries of one type, in their order."""
+        return (entry for entry in self.entries if isinstance(entry, entry_type))
+
+    def dump(self) -> bytes:
+        """The whole history as JSON lines: equal bytes, equal runs."""
+        return b"".join(_dump_entry(entry) + b"\n" for entry in self.entries)
+
+    def begin_request(self) -> _Open:
+        self._requests += 1
+        return _Open(self._requests)
+
+    def _add_commit(self, plane: str, change: Change) -> None:
+        current = _CURRENT.get()
+        is_ours = current is not None and current.is_open
+        commit = Commit(
+            at=self.now,
+            plane=plane,
+            type=change.type.value,
+            kind=change.after.kind.kind,
+            key=change.after.key,
+            revision=change.revision,
+            actor=change.actor,
+            before=change.before.raw if change.before is not None else b"",
+            after=b"" if change.type.value == "DELETED" else change.after.raw,
+            request=current.number if is_ours and current is not None else None,
+        )
+        self.entries.append(commit)
+        if current is not None and is_ours:
+            current.commits.append(commit)
+
+
+def _dump_entry(entry: Entry) -> bytes:
+    shown: dict[str, object] = {one.name: getattr(entry, one.name) for one in fields(entry)}
+    shown["entry"] = type(entry).__name__
+    if isinstance(entry, Commit):
+        for name, raw in (("before", entry.before), ("after", entry.after)):
+            shown[name] = orjson.Fragment(raw or b"null")
+    elif isinstance(entry, Request):
+        # The commits stand in the history themselves, right before their request.
+        shown["commits"] = [commit.revision for commit in entry.commits]
+    return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
+
+
+class RecordingTransport:
+    """A transport that writes down what passes through it, for one client of one plane."""
+
+    def __init__(
+        self,
+        inner: Transport,
+        history: History,
+        *,
+        plane: str,
+        identity: str,
+        kinds: KindNames = no_kind_names,
+    ) -> None:
+        self._inner = inner
+        self._history = history
+        self._plane = plane
+        self._identity = identity
+        self._kinds = kinds
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        history, begun = self._history, self._history.now
+        address = parse_address(self._plane, method, target, body, self._kinds)
+        caller = Caller(self._identity, _header(headers, "user-agent"))
+        current = history.begin_request()
+        token = _CURRENT.set(current)
+        status, failure = 0, ""
+        try:
+            answer = await self._inner.request(method, target, headers, body)
+            status = answer.status
+        except BaseException as error:
+            failure = type(error).__name__
+            raise
+        finally:
+            current.is_open = False
+            _CURRENT.reset(token)
+            history.entries.append(
+                Request(
+                    number=current.number,
+                    begun=begun,
+                    at=history.now,
+                    caller=caller,
+                    address=address,
+                    status=status,
+                    failure=failure,
+                    commits=tuple(current.commits),
+                )
+            )
+        history.open_answers[current.number] = address
+        return _RecordedAnswer(answer, history, current.number, caller, address)
+
+
+class _RecordedAnswer:
+    def __init__(
+        self, inner: Answer, history: History, number: int, caller: Caller, address: Address
+    ) -> None:
+        self._inner = inner
+        self._history = history
+        self._number = number
+        self._caller = caller
+        self._address = address
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        is_watch = self._address.verb == "watch" and self.status == 200
+        rest = b""
+        async for chunk in self._inner.chunks():
+            if is_watch:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._history.entries.append(self._event(line))
+            yield chunk
+
+    async def close(self) -> None:
+        self._history.open_answers.pop(self._number, None)
+        await self._inner.close()
+
+    def _event(self, line: bytes) -> Event:
+        document = parse_line(line)
+        namespace = string_at(document, "object", "metadata", "namespace")
+        name = string_at(document, "object", "metadata", "name")
+        return Event(
+            at=self._history.now,
+            plane=self._address.plane,
+            caller=self._caller,
+            type=string_at(document, "type") or "GARBAGE",
+            kind=string_at(document, "object", "kind"),
+            key=f"{namespace}/{name}" if namespace else name,
+            version=string_at(document, "object", "metadata", "resourceVersion"),
+        )
+
+
+def parse_line(line: bytes) -> JsonObject:
+    """The event in a line of a watch; empty when it is none."""
+    try:
+        document: JsonValue = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _header(headers: Mapping[str, str], wanted: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == wanted), "")

@@ -1,0 +1,183 @@
+"""The server under contract: the simulated one, or with `--planes real` the one
+`CONTRACT_KUBECONFIG` names.
+
+The simulated server is fresh for every test; a real one is shared, so tests keep to a namespace and
+to names of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from compute_sim_planes.api_server.http_server import HttpServer, route_all
+from compute_sim_planes.api_server.identity import MASTERS, Tokens, authenticated
+from compute_sim_planes.api_server.plane import Plane, PlaneParts
+from compute_sim_planes.api_server.sources import SeededIdentities
+from compute_sim_planes.api_server.testing import Api, ServerAddress, connect, eventually
+from compute_sim_planes.api_server.webhook_callers import HttpWebhooks
+from compute_sim_planes.certificates import ServerFiles, make_server_files
+from compute_sim_planes.json_types import JsonObject, string_at
+
+KUBECONFIG = "CONTRACT_KUBECONFIG"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture(scope="session")
+def server_files(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
+    """A certificate for loopback, for whatever a test has to serve."""
+    return make_server_files(tmp_path_factory.mktemp("tls"))
+
+
+@pytest_asyncio.fixture
+async def api_server(
+    planes_backend: str, server_files: ServerFiles
+) -> AsyncIterator[ServerAddress]:
+    if planes_backend == "real":
+        yield read_real_address()
+        return
+    token = secrets.token_urlsafe(16)
+    plane = Plane(
+        "contract",
+        PlaneParts(
+            tokens=Tokens({token: authenticated("contract-admin", MASTERS)}),
+            webhooks=HttpWebhooks(),
+            identities=SeededIdentities(int.from_bytes(secrets.token_bytes(8))),
+        ),
+    )
+    server = HttpServer(route_all(plane), tls=server_files.context())
+    await server.start()
+    try:
+        yield ServerAddress(server.url, token, server_files.authority.read_bytes())
+    finally:
+        await plane.close()
+        await server.close()
+
+
+def read_real_address() -> ServerAddress:
+    path = os.environ.get(KUBECONFIG)
+    if not path:
+        pytest.skip(f"{KUBECONFIG} names no kubeconfig of a real server")
+    document = yaml.safe_load(Path(path).read_text("utf-8"))
+    entry = {context["name"]: context["context"] for context in document["contexts"]}
+    chosen = entry[document["current-context"]]
+    cluster = next(c["cluster"] for c in document["clusters"] if c["name"] == chosen["cluster"])
+    user = next(u["user"] for u in document["users"] if u["name"] == chosen["user"])
+    authority = base64.b64decode(cluster["certificate-authority-data"])
+    return ServerAddress(cluster["server"], user["token"], authority)
+
+
+@pytest_asyncio.fixture
+async def api(api_server: ServerAddress) -> AsyncIterator[Api]:
+    async with connect(api_server) as connected:
+        yield connected
+
+
+@pytest_asyncio.fixture
+async def namespace(api: Api) -> AsyncIterator[str]:
+    wanted: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"generateName": "contract-"},
+    }
+    made = (await api.post("/api/v1/namespaces", wanted)).expect(201)
+    name = string_at(made, "metadata", "name")
+    yield name
+    await api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest_asyncio.fixture
+async def widgets(api: Api, namespace: str) -> str:
+    """The path of a collection of a custom kind, in a namespace of the test's own."""
+    reply = await api.post(CRDS, widget_definition())
+    reply.expect(201, 409)
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/widgets"
+    await eventually(lambda: api.get(path), lambda found: found.status == 200)
+    return path
+
+
+def widget_definition() -> JsonObject:
+    port: JsonObject = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "port": {"type": "integer", "format": "int32"}},
+    }
+    spec: JsonObject = {
+        "type": "object",
+        "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 100},
+            "color": {"type": "string", "default": "red", "enum": ["red", "blue"]},
+            "code": {"type": "string", "pattern": "^[A-Z]{3}$", "maxLength": 3},
+            "quantity": {
+                "anyOf": [{"type": "integer"}, {"type": "string"}],
+                "x-kubernetes-int-or-string": True,
+            },
+            "ports": {
+                "type": "array",
+                "maxItems": 3,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": port,
+            },
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "limits": {"type": "object", "additionalProperties": {"type": "string"}},
+            "settings": {
+                "type": "object",
+                "properties": {"mode": {"type": "string", "default": "auto"}},
+            },
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    status: JsonObject = {
+        "type": "object",
+        "default": {"phase": "Pending", "ready": 0},
+        "properties": {
+            "phase": {"type": "string"},
+            "ready": {"type": "integer", "default": 0},
+            "conditions": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["type", "status"],
+                    "properties": {"type": {"type": "string"}, "status": {"type": "string"}},
+                },
+            },
+        },
+    }
+    schema: JsonObject = {
+        "type": "object",
+        "required": ["spec"],
+        "properties": {"spec": spec, "status": status},
+    }
+    version: JsonObject = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+            {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+            {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1},
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.contract.example.com"},
+        "spec": {
+            "group": "contract.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wdgt"]},
+            "versions": [version],
+        },
+    }
