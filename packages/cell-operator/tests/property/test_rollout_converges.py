@@ -1,0 +1,116 @@
+"""From any reachable start the planner reaches the wanted set, and never does harm on the way.
+
+The world below carries plans out as a cell would: creates take a while to become ready, deletes a
+while to end. What is wanted is derived from the demand alone, not from what the planner says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import hypothesis.strategies as st
+from cell_builders.candidates import DEPLOYMENT, OTHER, UID, a_candidate
+from hypothesis import given
+
+from compute_api_types.template_hash import HashVerdict
+from compute_cell_operator.deployment.plan import Demand, plan_instances
+from compute_cell_operator.deployment.plan.steps import Create, Remove
+from compute_cell_operator.deployment.slots import Candidate, derive_slots
+
+ORDINALS = range(6)
+
+
+@dataclass(slots=True)
+class World:
+    """Instances by name, as the cell's API server would hold them."""
+
+    present: dict[str, Candidate]
+    born: int = 0
+
+    def carry_out(self, step: object) -> None:
+        match step:
+            case Create(ordinal):
+                name = f"{DEPLOYMENT}-{ordinal}"
+                assert name not in self.present, f"two instances in slot {ordinal}"
+                self.born += 1
+                self.present[name] = a_candidate(name, ready=False, uid=f"born-{self.born}")
+            case Remove(candidate, _):
+                found = self.present[candidate.name]
+                assert found.metadata.uid == candidate.metadata.uid
+                assert found.metadata.controller is not None
+                assert found.metadata.controller.uid == UID, "deleted what is not ours"
+                terminating = replace(found.metadata, deletion_timestamp="2026-06-20T08:00:00Z")
+                self.present[candidate.name] = replace(found, metadata=terminating)
+            case _:
+                return
+
+    def pass_time(self) -> None:
+        """Terminating and foreign Instances end, fresh ones become ready, stale ones stay."""
+        for name, found in list(self.present.items()):
+            owner = found.metadata.controller
+            if found.is_terminating or (owner is not None and owner.uid == OTHER):
+                del self.present[name]
+            elif found.revision is not HashVerdict.STALE:
+                self.present[name] = replace(found, is_ready=True)
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> dict[str, Candidate]:
+    names = draw(
+        st.sets(st.sampled_from([*(f"{DEPLOYMENT}-{n}" for n in ORDINALS), "web-x", "web-07"]))
+    )
+    return {
+        name: a_candidate(
+            name,
+            ready=draw(st.booleans()),
+            revision=draw(st.sampled_from(HashVerdict)),
+            terminating=draw(st.booleans()),
+            owner=draw(st.sampled_from([UID, UID, UID, OTHER])),
+            label_uid=draw(st.sampled_from([UID, OTHER, ""])),
+        )
+        for name in names
+    }
+
+
+@given(candidates(), st.integers(0, 6))
+def test_every_start_converges_to_the_wanted_set(start: dict[str, Candidate], desired: int) -> None:
+    world = World(dict(start))
+    # Each Instance is deleted at most once and each slot created at most once after it, and every
+    # step takes a pass to plan and one to come to rest; foreign ones take one more.
+    for _ in range(4 * (len(start) + desired) + 4):
+        steps = plan_instances(
+            derive_slots(DEPLOYMENT, UID, world.present.values()), Demand(desired)
+        )
+        writes = [step for step in steps if isinstance(step, Create | Remove)]
+        assert len(writes) <= 2, "each track lets one through"
+        for step in steps:
+            world.carry_out(step)
+        world.pass_time()
+    wanted = {f"{DEPLOYMENT}-{n}" for n in range(desired)}
+    assert set(world.present) == wanted
+    assert all(found.is_ready and not found.is_terminating for found in world.present.values())
+    assert all(found.revision is not HashVerdict.STALE for found in world.present.values())
+    settled = derive_slots(DEPLOYMENT, UID, world.present.values())
+    assert plan_instances(settled, Demand(desired)) == ()
+
+
+@given(candidates(), st.integers(0, 6))
+def test_never_more_than_one_healthy_instance_is_taken_down_at_a_time(
+    start: dict[str, Candidate], desired: int
+) -> None:
+    slots = derive_slots(DEPLOYMENT, UID, start.values())
+    steps = plan_instances(slots, Demand(desired))
+    wanted = {f"{DEPLOYMENT}-{n}" for n in range(desired)}
+    taken = [
+        step.candidate.name
+        for step in steps
+        if isinstance(step, Remove) and step.candidate.name in wanted and step.candidate.is_ready
+    ]
+    down = [
+        n
+        for n in range(desired)
+        if not slots.state(n).is_ready and slots.state(n) != "stale-unready"
+    ]
+    assert len(taken) <= 1
+    if taken:
+        assert not down, "a healthy instance was taken down while another slot was not up"
