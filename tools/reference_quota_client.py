@@ -110,7 +110,7 @@ def _class(name: str, value: type[object]) -> Iterator[str]:
     yield f"### `{name}{arguments}`\n"
     yield _prose(inspect.getdoc(value) or "")
     if issubclass(value, Exception):
-        yield f"Is a {', '.join(f'`{base.__name__}`' for base in value.__bases__)}.\n"
+        yield f"Base: {', '.join(f'`{base.__name__}`' for base in value.__bases__)}.\n"
     if issubclass(value, enum.Enum):
         yield "".join(f"- `{member.name}` = `{member.value!r}`\n" for member in value)
         return

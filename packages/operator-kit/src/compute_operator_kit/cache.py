@@ -173,6 +173,9 @@ class Store:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __bool__(self) -> bool:
+        return True  # an empty store is a store: `if store` must not mean "if it holds anything"
+
     def get(self, namespace: str, name: str) -> Snapshot | Absent | Unreadable:
         """`Unreadable` before the first complete list: half a view looks like a mass deletion."""
         if not self.is_synced:
@@ -225,9 +228,11 @@ class Store:
         match expectation:
             case SeenVersion(version, life):
                 return self._seen >= version or self._life != life
-            case SeenGone(namespace, name, uid):
+            case SeenGone(namespace, name, uid, is_going_enough):
                 entry = self._entries.get((namespace, name))
-                return entry is None or entry.metadata.uid != uid or entry.metadata.is_deleting
+                if entry is None or entry.metadata.uid != uid:
+                    return True
+                return is_going_enough and entry.metadata.is_deleting
 
     def when_met(self, expectation: Expectation, call: Callable[[], None]) -> None:
         """Calls once when it is met; at once if it is already."""

@@ -57,6 +57,7 @@ class Found:
     holder: str  # "" when it was released
     version: str
     duration: timedelta
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Standing:
     found: Found | Absent | None = None  # None: not read yet, or not to be trusted any more
     seen_since: timedelta = ZERO  # when `found` was first seen like this
     read_at: timedelta = ZERO
+    held_uid: str = ""  # of the Lease we lead under: one made anew under its name is another
     renewed_at: timedelta | None = None  # when the last renewal that worked was sent; None: not led
 
     def after_reading(self, found: Found | Absent, now: timedelta) -> Standing:
@@ -77,7 +79,14 @@ class Standing:
 
     def after_writing(self, found: Found, sent: timedelta) -> Standing:
         """We hold it: our own write is the newest thing known."""
-        return replace(self, found=found, seen_since=sent, read_at=sent, renewed_at=sent)
+        held = found.uid if self.renewed_at is None else self.held_uid
+        return replace(
+            self, found=found, seen_since=sent, read_at=sent, held_uid=held, renewed_at=sent
+        )
+
+    def after_conflict(self) -> Standing:
+        """Somebody wrote first: who, says the next read, and how long from that moment on."""
+        return Standing(self.me, held_uid=self.held_uid, renewed_at=self.renewed_at)
 
     def after_failing(self) -> Standing:
         """A request went wrong, so what the Lease says now is unknown; how long it was seen still
@@ -152,6 +161,9 @@ def _plan_as_leader(standing: Standing, age: timedelta, timing: Timing) -> Step:
             return StepDown(Lost.DELETED)
         case Found(holder=holder) if holder != standing.me:
             return StepDown(Lost.STOLEN)
+        case Found(uid=uid) if uid != standing.held_uid:
+            # A server makes a Lease anew when an absent one is updated; that too was a deletion.
+            return StepDown(Lost.DELETED)
         case Found() if age < timing.retry_period:
             return Pause(timing.retry_period - age)
         case Found() as mine:

@@ -38,6 +38,7 @@ class SeenGone:
     namespace: str
     name: str
     uid: Uid
+    is_going_enough: bool = True  # False: deleting it is already; only its absence counts
 
 
 Expectation: TypeAlias = SeenVersion | SeenGone

@@ -191,7 +191,7 @@ class Election:
         except ConflictError:
             # Somebody wrote first: who, says the next read. A candidate's clock starts anew with
             # it.
-            self._standing = self._forget()
+            self._standing = self._standing.after_conflict()
         except (ReconcileError, TimeoutError) as cause:
             self._complain(cause)
             self._standing = self._standing.after_failing()
@@ -239,7 +239,7 @@ class Election:
                 self._standing = self._standing.after_writing(self._remember(answer), sent)
                 self._complained = ""
             case AlreadyExists():
-                self._standing = self._forget()
+                self._standing = self._standing.after_conflict()
             case Absent():
                 self._standing = self._standing.after_reading(answer, self._clock.monotonic())
 
@@ -282,11 +282,8 @@ class Election:
             holder=member_text(spec, "holderIdentity"),
             version=snapshot.metadata.resource_version,
             duration=timedelta(seconds=member_int(spec, "leaseDurationSeconds")),
+            uid=snapshot.metadata.uid,
         )
-
-    def _forget(self) -> Standing:
-        standing = self._standing
-        return Standing(standing.me, renewed_at=standing.renewed_at)
 
     def _wall_clock(self) -> str:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

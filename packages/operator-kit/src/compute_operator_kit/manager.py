@@ -136,8 +136,10 @@ class Manager:
                 self._wake.clear()  # first: what arrives from here on is either taken or wakes us
                 self._start_all()
                 timer = self._arm()
-                await self._wake.wait()
-                timer.cancel()
+                try:
+                    await self._wake.wait()
+                finally:
+                    timer.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=GRACE.total_seconds())
         finally:

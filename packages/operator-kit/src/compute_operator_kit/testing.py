@@ -246,7 +246,8 @@ class FakeCaches:
     def view(self, plane: PlaneName, kind: Kind) -> View:
         if plane not in self._roles:
             raise PlaneGoneError("PlaneGone", f"looking up plane {plane!r}: it is not engaged")
-        return self._stores.get((plane, kind)) or Store(plane, kind)
+        found = self._stores.get((plane, kind))
+        return Store(plane, kind) if found is None else found
 
     def planes(self, role: Role) -> tuple[PlaneName, ...]:
         return tuple(sorted(name for name, found in self._roles.items() if found is role))

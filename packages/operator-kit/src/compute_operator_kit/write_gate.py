@@ -43,10 +43,17 @@ class WriteGate:
             self._expect(root, written.key, Awaited(store, store.expect_version(version)))
 
     def deleted(self, root: ObjectKey, key: ObjectKey, uid: Uid) -> None:
-        """A pass on `root` had this object deleted, or learnt that it is gone."""
+        """A pass on `root` had this object deleted; with finalizers on it, it is deleting now."""
+        self._expect_gone(root, key, SeenGone(key.namespace, key.name, uid))
+
+    def vanished(self, root: ObjectKey, key: ObjectKey, uid: Uid) -> None:
+        """A pass on `root` took the last finalizer off this object, or learnt that it is gone."""
+        self._expect_gone(root, key, SeenGone(key.namespace, key.name, uid, is_going_enough=False))
+
+    def _expect_gone(self, root: ObjectKey, key: ObjectKey, gone: SeenGone) -> None:
         store = self._find_store(key.plane, key.kind)
         if store is not None:
-            self._expect(root, key, Awaited(store, SeenGone(key.namespace, key.name, uid)))
+            self._expect(root, key, Awaited(store, gone))
 
     def ensure_ready(self, root: ObjectKey) -> Awaited | None:
         """What still holds the key; None when nothing does."""

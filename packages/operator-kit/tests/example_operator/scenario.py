@@ -14,9 +14,14 @@ BYSTANDER = a_note("bystander", "beta")
 
 
 async def live(world: World) -> None:
-    """What users do, at fixed times whatever the operator makes of it."""
+    """One process, and users."""
     world.start_acting()
     world.process().start("alpha", "beta")
+    await use(world)
+
+
+async def use(world: World) -> None:
+    """What users do, at fixed times whatever the operator makes of it."""
     await world.sleep_until(1)
     for key in (KEPT, EDITED, GONE, BYSTANDER):
         await world.create(key)

@@ -118,7 +118,7 @@ class Process:
     async def stop(self) -> None:
         """As on SIGTERM."""
         self.operator.manager.stop()
-        if self._task is not None:
+        if self._task is not None and not self._task.done():
             await self._task
         await self.operator.close()
 

@@ -63,6 +63,12 @@ def test_nothing_can_be_read_before_the_first_list_is_complete() -> None:
     assert store.get("default", "other") == Absent()
 
 
+def test_an_empty_store_is_a_store() -> None:
+    store = a_store(PLANE, A_KIND)
+    assert len(store) == 0
+    assert store
+
+
 def test_objects_come_in_order_and_by_namespace() -> None:
     keys = [a_key("b"), a_key("a"), a_key("a", namespace="other")]
     store = a_store(PLANE, A_KIND, [a_snapshot(key) for key in keys])

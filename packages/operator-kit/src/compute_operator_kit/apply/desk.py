@@ -116,7 +116,7 @@ class Desk:
         if key in self.own:
             return self.own[key].after
         store = self.means.planes.find_store(key.plane, key.kind)
-        cached = store.get(key.namespace, key.name) if store else Unreadable("NotWatched")
+        cached = Unreadable("NotWatched") if store is None else store.get(key.namespace, key.name)
         if isinstance(cached, Unreadable):
             return await self.kube_to_read(key).get(key)
         return cached
@@ -215,8 +215,8 @@ class Desk:
 
     def note(self, found: Snapshot, answer: Snapshot | Absent) -> None:
         """Remembers a write, and has the key wait until the caches have seen it."""
-        if isinstance(answer, Absent):
-            self.gate.deleted(self.root, found.key, found.metadata.uid)
+        if isinstance(answer, Absent) or _is_released(answer):
+            self.gate.vanished(self.root, found.key, found.metadata.uid)
             return
         first = self.own.get(found.key)
         self.own[found.key] = Own(first.before if first else found, answer)
@@ -225,6 +225,13 @@ class Desk:
     def equal(self, intent: Ensure | SetStatus, part: Part) -> Outcome:
         self.memory.settle(intent.key, part)
         return Outcome(intent, Effect.EQUAL)
+
+
+def _is_released(answer: Snapshot) -> bool:
+    """Nothing holds a deleting object any more: this answer is the last that will be
+    heard of it.
+    """
+    return answer.metadata.is_deleting and not answer.metadata.finalizers
 
 
 def moved_on(key: ObjectKey) -> ConflictError:

@@ -34,8 +34,10 @@ def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
 
 
-def a_lease(holder: str = "other", version: str = "1", duration: float = 15) -> Found:
-    return Found(holder, version, seconds(duration))
+def a_lease(
+    holder: str = "other", version: str = "1", duration: float = 15, uid: str = "u"
+) -> Found:
+    return Found(holder, version, seconds(duration), uid)
 
 
 def a_candidate(found: Found | Absent, seen_since: float = 0, read_at: float = 0) -> Standing:
@@ -43,7 +45,7 @@ def a_candidate(found: Found | Absent, seen_since: float = 0, read_at: float = 0
 
 
 def a_leader(found: Found | Absent | None, renewed_at: float = 0) -> Standing:
-    return Standing(ME, found, renewed_at=seconds(renewed_at))
+    return Standing(ME, found, held_uid="u", renewed_at=seconds(renewed_at))
 
 
 MINE = a_lease(ME)
@@ -81,6 +83,12 @@ MINE = a_lease(ME)
         pytest.param(a_leader(MINE), 20, StepDown(Lost.EXPIRED), id="a frozen one stops at once"),
         pytest.param(a_leader(Absent()), 1, StepDown(Lost.DELETED), id="a deleted Lease is lost"),
         pytest.param(a_leader(a_lease()), 1, StepDown(Lost.STOLEN), id="a stolen one too"),
+        pytest.param(
+            a_leader(a_lease(ME, uid="another")),
+            1,
+            StepDown(Lost.DELETED),
+            id="and one made anew under its name",
+        ),
     ],
 )
 def test_a_candidate_does_what_its_standing_asks_for(
@@ -219,8 +227,7 @@ class Simulation:
         elif isinstance(answer, Found):
             process.standing = process.standing.after_writing(answer, sent)
         else:
-            standing = process.standing
-            process.standing = Standing(standing.me, renewed_at=standing.renewed_at)
+            process.standing = process.standing.after_conflict()
 
     @property
     def writers(self) -> list[str]:

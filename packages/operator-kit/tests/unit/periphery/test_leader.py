@@ -96,7 +96,9 @@ class Server:
         self.version += 1
         self.writes += 1
         stored = decode_object(encode(body))
-        member_object(stored, "metadata")["resourceVersion"] = str(self.version)
+        metadata = member_object(stored, "metadata")
+        metadata["resourceVersion"] = str(self.version)
+        metadata.setdefault("uid", f"u-{self.version}")
         self.body = stored
         return self.snapshot()
 
@@ -130,10 +132,12 @@ class Link:
 
     async def update(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         await self._travel(key)
-        if self.server.body is None:
-            return Absent()
         sent = decode_object(encode(body))
-        if member_object(sent, "metadata")["resourceVersion"] != str(self.server.version):
+        # A real server takes the UID as a precondition, so one that is gone is a conflict too.
+        is_gone = self.server.body is None
+        if is_gone or member_object(sent, "metadata")["resourceVersion"] != str(
+            self.server.version
+        ):
             raise ConflictError("Conflict", "updating Lease: it has changed")
         return self._answer(self.server.store(body))
 
@@ -342,6 +346,21 @@ async def test_a_deleted_lease_ends_the_leadership_within_10_seconds() -> None:
     assert lost.why is Lost.DELETED
     assert replica.wrote_until - deleted_at < timedelta(seconds=10)
     assert server.body is None  # nothing was made again in the name of one who does not lead
+
+
+@on_a_virtual_clock
+async def test_a_lease_made_anew_in_our_name_is_not_the_one_we_held() -> None:
+    server = Server()
+    replica = Replica(server, "a")
+    await until(lambda: replica.is_writing)
+
+    assert server.body is not None
+    metadata = member_object(server.body, "metadata") | {"uid": "another"}
+    server.store(server.body | {"metadata": metadata})
+    lost = await replica.outcome()
+
+    assert isinstance(lost, LeaseLostError)
+    assert lost.why is Lost.DELETED
 
 
 @on_a_virtual_clock

@@ -1,0 +1,1016 @@
+"""Intents carried out on a simulated API server: what is sent, what is refused, what is
+left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from compute_operator_kit.apply import Applier, Session
+from compute_operator_kit.apply.desk import Means
+from compute_operator_kit.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidSpecError,
+    OutcomeUnknownError,
+    TransientError,
+)
+from compute_operator_kit.exchange import Connection
+from compute_operator_kit.intents import (
+    AddFinalizer,
+    Delete,
+    Emit,
+    Ensure,
+    IfGone,
+    IfNone,
+    IfUnchanged,
+    Intent,
+    OnlyUnder,
+    Owned,
+    Plan,
+    RemoveFinalizer,
+    RemoveGate,
+    SetStatus,
+    Wait,
+)
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.kube import Kube, Preconditions, Writer
+from compute_operator_kit.kube_http import KubeHttp
+from compute_operator_kit.lane import Lane
+from compute_operator_kit.objects import Absent, OwnerReference, Snapshot
+from compute_operator_kit.outcomes import Effect, Outcome
+from compute_operator_kit.planes import Plane, Planes, Setting, Watched
+from compute_operator_kit.testing import FakeLeadership, FakeRecorder
+from compute_operator_kit.wire import JsonObject, JsonValue, member_object
+from compute_operator_kit.write_gate import WriteGate
+from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
+from compute_sim_planes.api_server.plane import PlaneParts
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_sim_planes.faults import FaultyTransport, Injector
+from compute_sim_planes.history import History, RecordingTransport, Request
+
+HUB = PlaneName("hub")
+THING = Kind("example.datumapis.com", "v1", "things", "Thing")
+PRUNED = Kind("example.datumapis.com", "v1", "pruneds", "Pruned")
+ROOT = ObjectKey(HUB, THING, "default", "root")
+KEY = ObjectKey(HUB, THING, "default", "web")
+SECOND = timedelta(seconds=1)
+
+
+def definition(kind: Kind, spec: JsonObject) -> JsonObject:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "spec": spec,
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    version: JsonObject = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind},
+            "versions": [version],
+        },
+    }
+
+
+ANYTHING: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ONLY_TEXT: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+class Workshop:
+    """One plane, one writer, and a stranger who writes there too."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.history = History(clock)
+        self.injector = Injector((), clock, self.history)
+        parts = PlaneParts(clock=clock, identities=clock.identities)
+        self.server = SimulatedPlane("hub", parts)
+        self.leadership = FakeLeadership()
+        self.recorder = FakeRecorder()
+        watched = [Watched(Role.HUB, THING), Watched(Role.HUB, PRUNED)]
+        setting = Setting(clock=clock, random=clock.random("workshop"))
+        self.planes = Planes(self._connect, watched, setting)
+        self.gate = WriteGate(self.planes.find_store)
+        means = Means(
+            planes=self.planes,
+            clock=clock,
+            leadership=self.leadership,
+            recorder=self.recorder,
+        )
+        self.applier = Applier(means, Writer("maker", "compute-maker"), self.gate)
+
+    def _connect(self, plane: Plane, lane: Lane) -> Kube:
+        faulty = FaultyTransport(self.server.connect(), self.injector, plane="hub", kinds=_kinds)
+        transport = RecordingTransport(
+            faulty, self.history, plane="hub", identity="maker", kinds=_kinds
+        )
+        return KubeHttp(Connection(plane.name, plane.role, transport, lane), Writer("x", "x"))
+
+    @property
+    def stranger(self) -> Kube:
+        lane = Lane(HUB, self.clock)
+        connection = Connection(HUB, Role.HUB, self.server.connect(), lane)
+        return KubeHttp(connection, Writer("stranger", "stranger"))
+
+    async def open(self) -> None:
+        manifests = [definition(THING, ANYTHING), definition(PRUNED, ONLY_TEXT)]
+        await apply_manifests(self.server.connect(), manifests)
+        self.planes.engage(Plane(HUB, Role.HUB))
+        await self.catch_up()
+
+    async def close(self) -> None:
+        await self.planes.close()
+        await self.server.close()
+
+    async def catch_up(self) -> None:
+        """Until the caches have seen everything."""
+        await self.clock.sleep(SECOND)
+
+    def begin(self) -> Session:
+        return self.applier.begin(ROOT)
+
+    async def carry_out(self, *intents: Intent) -> tuple[Outcome, ...]:
+        return (await self.begin().apply(Plan.of(*intents))).outcomes
+
+    async def carry_out_one(self, intent: Intent) -> Outcome:
+        (outcome,) = await self.carry_out(intent)
+        return outcome
+
+    async def make(self, key: ObjectKey = KEY, **members: JsonValue) -> Snapshot:
+        """By the stranger, seen by our caches."""
+        metadata: dict[str, JsonValue] = {"name": key.name, "namespace": "default"}
+        given = members.pop("metadata", {})
+        assert isinstance(given, dict)
+        body: dict[str, JsonValue] = {
+            "apiVersion": key.kind.api_version,
+            "kind": key.kind.kind,
+            "metadata": {**metadata, **given},
+            **members,
+        }
+        made = await self.stranger.create(key, body)
+        assert isinstance(made, Snapshot)
+        await self.catch_up()
+        return made
+
+    async def read(self, key: ObjectKey = KEY) -> JsonObject | None:
+        found = await self.stranger.get(key)
+        return None if isinstance(found, Absent) else found.decode()
+
+    def strike(self, action: Action, at: Point, status: int = 503, reason: str = "") -> None:
+        self.injector.arm(Fault("C", action, at, Parameters(status=status, reason=reason)))
+
+    def sent(self) -> list[str]:
+        return [
+            request.address.verb
+            for request in self.history.of(Request)
+            if request.address.is_write and request.caller.identity == "maker"
+        ]
+
+
+def _kinds(group: str, version: str, resource: str) -> str:
+    del group, version
+    return {"things": "Thing", "pruneds": "Pruned"}.get(resource, "")
+
+
+def play(scenario: Callable[[Workshop], Awaitable[None]]) -> None:
+    async def main(clock: VirtualClock) -> None:
+        workshop = Workshop(clock)
+        await workshop.open()
+        try:
+            await scenario(workshop)
+        finally:
+            await workshop.close()
+
+    run(main, seed=1, start=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def wanted(text: str = "hi", **labels: str) -> Owned:
+    return Owned(labels=labels, whole={"spec": {"text": text}})
+
+
+# Ensure ----------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_created_with_what_it_is_born_with() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        intent = Ensure(
+            KEY,
+            Owned(labels={"a": "1"}, parts={"spec": {"text": "hi"}}),
+            "Missing",
+            initial={"spec": {"size": 3}},
+        )
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        found = await workshop.read()
+        assert found is not None
+        assert found["spec"] == {"text": "hi", "size": 3}
+
+    play(scenario)
+
+
+def test_what_is_as_wanted_gets_no_request() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "hi"})
+        intent = Ensure(KEY, wanted(), "Drifted", uid=made.metadata.uid)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+@pytest.mark.fault("C2")
+def test_an_update_changes_our_fields_and_keeps_what_others_wrote_meanwhile() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(
+            spec={"text": "old"}, metadata={"labels": {"b": "2"}}, status={"phase": "x"}
+        )
+        patch: JsonObject = {"metadata": {"labels": {"late": "1"}}, "status": {"phase": "y"}}
+        await workshop.stranger.patch_merge(KEY, patch)
+        intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=made.metadata.uid)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        found = await workshop.read()
+        assert found is not None
+        assert found["spec"] == {"text": "hi"}
+        labels = member_object(found, "metadata")["labels"]
+        assert labels == {"a": "1", "b": "2", "late": "1"}
+
+    play(scenario)
+
+
+def test_a_first_label_map_is_never_set_over_one_that_came_meanwhile() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "hi"})
+        await workshop.stranger.patch_merge(KEY, {"metadata": {"labels": {"late": "1"}}})
+        intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=made.metadata.uid)
+        outcome = await workshop.carry_out_one(intent)
+        assert isinstance(outcome.error, ConflictError)
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        found = await workshop.read()
+        assert found is not None
+        assert member_object(found, "metadata")["labels"] == {"a": "1", "late": "1"}
+
+    play(scenario)
+
+
+@pytest.mark.fault("B5")
+def test_an_update_meant_for_another_uid_is_not_sent() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make(spec={"text": "old"})
+        intent = Ensure(KEY, wanted(), "Drifted", uid=Uid("of-the-former-one"))
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+        missing = Ensure(ROOT, wanted(), "Drifted", uid=Uid("u"))
+        assert isinstance((await workshop.carry_out_one(missing)).error, ConflictError)
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+@pytest.mark.fault("B5")
+def test_an_update_of_an_object_replaced_behind_the_cache_is_refused_by_the_server() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "old"})
+        intent = Ensure(KEY, wanted(), "Drifted", uid=made.metadata.uid)
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(made.metadata.uid))
+        again: JsonObject = {
+            "apiVersion": THING.api_version,
+            "kind": "Thing",
+            "spec": {"text": "other"},
+        }
+        await workshop.stranger.create(KEY, {**again, "metadata": {"name": "web"}})
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+        found = await workshop.read()
+        assert found is not None
+        assert found["spec"] == {"text": "other"}
+
+    play(scenario)
+
+
+def test_a_version_given_is_a_version_tested() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "old"}, metadata={"labels": {"x": "y"}})
+        await workshop.stranger.patch_merge(KEY, {"metadata": {"labels": {"late": "1"}}})
+        intent = Ensure(
+            KEY,
+            wanted(),
+            "Drifted",
+            uid=made.metadata.uid,
+            resource_version=made.metadata.resource_version,
+        )
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+
+    play(scenario)
+
+
+def test_a_name_taken_by_a_stranger_is_never_adopted() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make(spec={"text": "theirs"})
+        outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
+        assert isinstance(outcome.error, ConflictError)
+        assert outcome.reason == "AlreadyExists"
+        found = await workshop.read()
+        assert found is not None
+        assert found["spec"] == {"text": "theirs"}
+
+    play(scenario)
+
+
+@pytest.mark.fault("B5")
+def test_a_name_taken_behind_the_cache_holds_the_key_until_the_cache_has_seen_it() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        theirs: JsonObject = {
+            "apiVersion": THING.api_version,
+            "kind": "Thing",
+            "metadata": {"name": "web"},
+        }
+        await workshop.stranger.create(KEY, theirs)
+        outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
+        assert isinstance(outcome.error, ConflictError)
+        assert workshop.gate.ensure_ready(ROOT) is not None
+        await workshop.catch_up()
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)
+
+
+def test_a_name_taken_by_what_we_wanted_to_make_is_success() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make(spec={"text": "hi"})
+        outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
+        assert outcome.effect is Effect.EQUAL
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+@pytest.mark.fault("E5")
+def test_a_field_that_the_server_prunes_is_sent_once_per_change_and_not_at_rest() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        key = ObjectKey(HUB, PRUNED, "default", "old")
+        made = await workshop.make(key, spec={"text": "hi"})
+
+        async def ensure(spec: JsonObject) -> Effect:
+            intent = Ensure(key, Owned(whole={"spec": spec}), "Drifted", uid=made.metadata.uid)
+            outcome = await workshop.carry_out_one(intent)
+            await workshop.catch_up()
+            return outcome.effect
+
+        newer: JsonObject = {"text": "hi", "size": 3}
+        assert await ensure(newer) is Effect.WRITTEN
+        assert [await ensure(newer) for _ in range(3)] == [Effect.EQUAL] * 3
+        assert await ensure({"text": "hi", "size": 4}) is Effect.WRITTEN
+        await workshop.stranger.patch_merge(key, {"spec": {"text": "forged"}})
+        await workshop.catch_up()
+        assert await ensure({"text": "hi", "size": 4}) is Effect.WRITTEN
+        assert await ensure({"text": "hi"}) is Effect.EQUAL
+
+    play(scenario)
+
+
+def test_a_provisional_difference_waits_for_its_moment_and_no_longer() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "old"})
+
+        async def ensure(text: str, *, provisional: bool) -> Outcome:
+            intent = Ensure(
+                KEY, wanted(text), "Drifted", uid=made.metadata.uid, provisional=provisional
+            )
+            return await workshop.carry_out_one(intent)
+
+        held = await ensure("one", provisional=True)
+        assert (held.effect, held.wait) == (Effect.HELD, timedelta(milliseconds=200))
+        await workshop.clock.sleep(timedelta(milliseconds=150))
+        held = await ensure("two", provisional=True)
+        assert (held.effect, held.wait) == (Effect.HELD, timedelta(milliseconds=50))
+        await workshop.clock.sleep(timedelta(milliseconds=50))
+        assert (await ensure("three", provisional=True)).effect is Effect.WRITTEN
+        assert workshop.sent() == ["patch"]
+
+    play(scenario)
+
+
+def test_what_is_not_provisional_goes_out_at_once() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "old"})
+        first = Ensure(KEY, wanted("one"), "Drifted", uid=made.metadata.uid, provisional=True)
+        assert (await workshop.carry_out_one(first)).effect is Effect.HELD
+        final = Ensure(KEY, wanted("two"), "Drifted", uid=made.metadata.uid)
+        assert (await workshop.carry_out_one(final)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+def test_a_create_may_be_provisional_with_a_moment_of_its_own() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        gather = timedelta(milliseconds=100)
+        intent = Ensure(KEY, wanted(), "Missing", provisional=True, settle=gather)
+        assert (await workshop.carry_out_one(intent)).wait == gather
+        await workshop.clock.sleep(gather)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+# guards ----------------------------------------------------------------------------------------
+
+
+def test_a_child_is_made_only_under_a_live_parent() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        under = OnlyUnder(ROOT, lock=ROOT)
+        intent = Ensure(KEY, wanted(), "Missing", only_under=under)
+        refused = await workshop.carry_out_one(intent)
+        assert (refused.effect, refused.wait) == (Effect.REFUSED, SECOND)
+        assert "is absent" in refused.reason
+        parent = await workshop.make(ROOT, metadata={"finalizers": ["f/g"]})
+        await workshop.stranger.delete(ROOT, preconditions=Preconditions(parent.metadata.uid))
+        # The cache has not seen the delete yet; the guard asks the plane.
+        assert "is being deleted" in (await workshop.carry_out_one(intent)).reason
+        await workshop.stranger.patch_merge(ROOT, {"metadata": {"finalizers": None}})
+        await workshop.make(ROOT)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("counts_deleting", [False, True])
+def test_a_parent_goes_only_when_no_child_is_left(*, counts_deleting: bool) -> None:
+    async def scenario(workshop: Workshop) -> None:
+        parent = await workshop.make(ROOT)
+        metadata: JsonObject = {"labels": {"of": "root"}, "finalizers": ["f/g"]}
+        child = await workshop.make(KEY, metadata=metadata)
+        none = IfNone(
+            HUB,
+            THING,
+            {"of": "root"},
+            namespace="default",
+            counts_deleting=counts_deleting,
+            lock=ROOT,
+        )
+        intent = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(child.metadata.uid))
+        expected = Effect.REFUSED if counts_deleting else Effect.WRITTEN
+        assert (await workshop.carry_out_one(intent)).effect is expected
+
+    play(scenario)
+
+
+def test_deleting_a_parent_and_making_a_child_exclude_each_other() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        parent = await workshop.make(ROOT)
+        make = Ensure(KEY, wanted(of="root"), "Missing", only_under=OnlyUnder(ROOT, lock=ROOT))
+        none = IfNone(HUB, THING, {"of": "root"}, lock=ROOT)
+        remove = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        await asyncio.gather(workshop.carry_out(make), workshop.carry_out(remove))
+        child, root = await workshop.read(KEY), await workshop.read(ROOT)
+        assert (child is None) == (root is None), "a child without a parent"
+
+    for _ in range(5):
+        play(scenario)
+
+
+def test_a_copy_goes_only_when_its_source_is_gone() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        source, copy = await workshop.make(ROOT), await workshop.make(KEY)
+        intent = Delete(KEY, copy.metadata.uid, "Orphaned", if_gone=IfGone(ROOT))
+        assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
+        other = IfGone(ROOT, uid=Uid("of-another"))
+        await workshop.stranger.delete(ROOT, preconditions=Preconditions(source.metadata.uid))
+        await workshop.make(ROOT)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
+        intent = Delete(KEY, copy.metadata.uid, "Orphaned", if_gone=other)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+def test_a_decision_is_carried_out_only_while_what_it_was_derived_from_stands() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        source, orphan = await workshop.make(ROOT, spec={"a": 1}), await workshop.make(KEY)
+        found = source.metadata
+
+        def remove(guard: IfUnchanged) -> Delete:
+            return Delete(KEY, orphan.metadata.uid, "Orphaned", if_unchanged=guard)
+
+        same_version = remove(IfUnchanged(ROOT, found.uid, found.resource_version))
+        same_generation = remove(IfUnchanged(ROOT, found.uid, generation=found.generation))
+        await workshop.stranger.patch_merge(ROOT, {"metadata": {"labels": {"x": "y"}}})
+        assert "another version" in (await workshop.carry_out_one(same_version)).reason
+        await workshop.stranger.patch_merge(ROOT, {"spec": {"a": 2}})
+        assert "another generation" in (await workshop.carry_out_one(same_generation)).reason
+        gone = remove(IfUnchanged(ROOT, Uid("of-another")))
+        assert "is gone" in (await workshop.carry_out_one(gone)).reason
+        assert await workshop.read(KEY) is not None
+        still = remove(IfUnchanged(ROOT, found.uid, generation=found.generation + 1))
+        assert (await workshop.carry_out_one(still)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+def test_a_guard_that_cannot_be_asked_refuses_by_failing() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        parent = await workshop.make(ROOT)
+        workshop.strike(Action.ERROR, Point(verb="list", kind="Thing"), status=503)
+        none = IfNone(HUB, THING, {"of": "root"})
+        outcome = await workshop.carry_out_one(
+            Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        )
+        assert outcome.effect is Effect.FAILED
+        unserved = Kind("example.datumapis.com", "v1", "ghosts", "Ghost")
+        outcome = await workshop.carry_out_one(
+            Delete(ROOT, parent.metadata.uid, "Unused", if_none=IfNone(HUB, unserved, {}))
+        )
+        assert outcome.reason == "ListIncomplete"
+        assert await workshop.read(ROOT) is not None
+
+    play(scenario)
+
+
+# Delete ----------------------------------------------------------------------------------------
+
+
+def test_what_is_gone_replaced_or_going_needs_no_delete() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        absent = Delete(KEY, Uid("u"), "Unused")
+        assert (await workshop.carry_out_one(absent)).effect is Effect.EQUAL
+        made = await workshop.make(metadata={"finalizers": ["f/g"]})
+        assert (await workshop.carry_out_one(absent)).effect is Effect.EQUAL
+        intent = Delete(KEY, made.metadata.uid, "Unused")
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        assert workshop.sent() == ["delete"]
+
+    play(scenario)
+
+
+@pytest.mark.fault("B5")
+def test_a_stale_delete_never_hits_the_fresh_object_of_the_same_name() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        old = await workshop.make()
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(old.metadata.uid))
+        fresh: JsonObject = {
+            "apiVersion": THING.api_version,
+            "kind": "Thing",
+            "metadata": {"name": "web"},
+        }
+        await workshop.stranger.create(KEY, fresh)
+        outcome = await workshop.carry_out_one(Delete(KEY, old.metadata.uid, "Unused"))
+        assert isinstance(outcome.error, ConflictError)
+        assert await workshop.read() is not None
+
+    play(scenario)
+
+
+# SetStatus -------------------------------------------------------------------------------------
+
+
+def test_a_status_is_written_on_the_version_it_was_derived_from() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(spec={"text": "hi"})
+        found = made.metadata
+        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        assert workshop.sent() == ["update"]
+        stale = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Other"}, "Other")
+        assert isinstance((await workshop.carry_out_one(stale)).error, ConflictError)
+        assert workshop.sent() == ["update"]
+
+    play(scenario)
+
+
+@pytest.mark.fault("C1")
+def test_a_status_derived_from_a_stale_view_is_refused_by_the_server() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make()).metadata
+        await workshop.stranger.patch_merge(KEY, {"status": {"theirs": 1}}, subresource="status")
+        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+        read = await workshop.read()
+        assert read is not None
+        assert read["status"] == {"theirs": 1}
+
+    play(scenario)
+
+
+def test_a_status_goes_on_our_own_write_of_the_same_pass() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec={"text": "old"})).metadata
+        outcomes = await workshop.carry_out(
+            Ensure(KEY, wanted(), "Drifted", uid=found.uid),
+            SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready"),
+        )
+        assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
+
+    play(scenario)
+
+
+def test_a_status_does_not_go_on_our_own_write_if_that_brought_somebody_elses_status() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec={"text": "old"})).metadata
+        await workshop.stranger.patch_merge(KEY, {"status": {"theirs": 1}}, subresource="status")
+        outcomes = await workshop.carry_out(
+            Ensure(KEY, wanted(), "Drifted", uid=found.uid),
+            SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready"),
+        )
+        assert outcomes[0].effect is Effect.WRITTEN
+        assert isinstance(outcomes[1].error, ConflictError)
+
+    play(scenario)
+
+
+def test_the_status_of_what_this_pass_makes_is_written_with_it() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        status = SetStatus(KEY, None, "", {"phase": "Ready"}, "Ready")
+        outcomes = await workshop.carry_out(Ensure(KEY, wanted(), "Missing"), status)
+        assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
+        found = await workshop.read()
+        assert found is not None
+        assert found["status"] == {"phase": "Ready"}
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(status)).effect is Effect.SKIPPED
+
+    play(scenario)
+
+
+def test_the_status_of_an_object_that_vanished_is_no_error() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make()).metadata
+        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(found.uid))
+        assert (await workshop.carry_out_one(intent)).effect is Effect.SKIPPED
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.SKIPPED
+
+    play(scenario)
+
+
+def test_the_status_of_another_object_of_the_name_is_not_touched() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make()
+        intent = SetStatus(KEY, Uid("of-another"), "1", {"phase": "Ready"}, "Ready")
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+
+    play(scenario)
+
+
+# finalizers and gates --------------------------------------------------------------------------
+
+
+def test_a_finalizer_and_its_annotation_travel_together() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make()
+        intent = AddFinalizer(
+            KEY, made.metadata.uid, "ours/f", "NotProtected", annotations={"ours/a": "1"}
+        )
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        found = await workshop.read()
+        assert found is not None
+        metadata = member_object(found, "metadata")
+        assert metadata["finalizers"] == ["ours/f"]
+        assert metadata["annotations"] == {"ours/a": "1"}
+        assert workshop.sent() == ["patch"]
+
+    play(scenario)
+
+
+def test_finalizers_of_others_stay_where_they_are() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(metadata={"finalizers": ["theirs/a"]})
+        add = AddFinalizer(KEY, made.metadata.uid, "ours/f", "NotProtected")
+        assert (await workshop.carry_out_one(add)).effect is Effect.WRITTEN
+        await workshop.catch_up()
+        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done")
+        assert (await workshop.carry_out_one(remove)).effect is Effect.WRITTEN
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(remove)).effect is Effect.EQUAL
+        found = await workshop.read()
+        assert found is not None
+        assert member_object(found, "metadata")["finalizers"] == ["theirs/a"]
+
+    play(scenario)
+
+
+def test_a_finalizer_that_moved_in_its_list_is_not_mistaken_for_another() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(metadata={"finalizers": ["ours/f", "theirs/a"]})
+        await workshop.stranger.patch_merge(
+            KEY, {"metadata": {"finalizers": ["theirs/b", "theirs/a", "ours/f"]}}
+        )
+        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done")
+        assert isinstance((await workshop.carry_out_one(remove)).error, ConflictError)
+        found = await workshop.read()
+        assert found is not None
+        metadata = member_object(found, "metadata")
+        assert metadata["finalizers"] == ["theirs/b", "theirs/a", "ours/f"]
+
+    play(scenario)
+
+
+def test_an_object_on_its_way_out_takes_no_finalizer() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(metadata={"finalizers": ["theirs/a"]})
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(made.metadata.uid))
+        await workshop.catch_up()
+        add = AddFinalizer(KEY, made.metadata.uid, "ours/f", "NotProtected")
+        assert (await workshop.carry_out_one(add)).effect is Effect.SKIPPED
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+def test_the_last_finalizer_lets_the_object_go_and_the_key_waits_for_that() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(metadata={"finalizers": ["ours/f"]})
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(made.metadata.uid))
+        await workshop.catch_up()
+        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done", if_gone=IfGone(ROOT))
+        assert (await workshop.carry_out_one(remove)).effect is Effect.WRITTEN
+        assert workshop.gate.ensure_ready(ROOT) is not None
+        await workshop.catch_up()
+        assert workshop.gate.ensure_ready(ROOT) is None
+        assert await workshop.read() is None
+
+    play(scenario)
+
+
+def test_a_finalizer_is_kept_while_a_guard_refuses() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make(ROOT)
+        made = await workshop.make(metadata={"finalizers": ["ours/f"]})
+        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done", if_gone=IfGone(ROOT))
+        assert (await workshop.carry_out_one(remove)).effect is Effect.REFUSED
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+def gated(*names: str) -> JsonObject:
+    return {"controller": {"schedulingGates": [{"name": name} for name in names]}}
+
+
+def test_one_gate_is_removed_and_the_others_stay() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec=gated("Network", "Quota"))).metadata
+        intent = RemoveGate(KEY, found.uid, "Quota", "Granted", generation=found.generation)
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        read = await workshop.read()
+        assert read is not None
+        assert read["spec"] == gated("Network")
+        await workshop.catch_up()
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("change", [{"spec": {"size": 2}}, None])
+def test_a_gate_stays_when_the_object_was_changed_or_deleted_since_the_judgement(
+    change: JsonObject | None,
+) -> None:
+    async def scenario(workshop: Workshop) -> None:
+        spec, finalizers = gated("Quota"), {"finalizers": ["theirs/a"]}
+        found = (await workshop.make(spec=spec, metadata=finalizers)).metadata
+        if change is None:
+            await workshop.stranger.delete(KEY, preconditions=Preconditions(found.uid))
+        else:
+            await workshop.stranger.patch_merge(KEY, change)
+        intent = RemoveGate(KEY, found.uid, "Quota", "Granted", generation=found.generation)
+        assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
+        read = await workshop.read()
+        assert read is not None
+        assert member_object(read, "spec")["controller"] == spec["controller"]
+
+    play(scenario)
+
+
+def test_gates_removed_by_two_writers_at_once_never_come_back() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec=gated("Network", "Quota"))).metadata
+        network = RemoveGate(KEY, found.uid, "Network", "NetworkReady")
+        quota = RemoveGate(KEY, found.uid, "Quota", "Granted")
+        for _ in range(3):
+            await asyncio.gather(workshop.carry_out(network), workshop.carry_out(quota))
+            await workshop.catch_up()
+        read = await workshop.read()
+        assert read is not None
+        assert read["spec"] == gated()
+
+    play(scenario)
+
+
+def test_an_object_without_gates_or_without_their_parent_is_left_alone() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        absent = RemoveGate(KEY, Uid("u"), "Quota", "Granted")
+        assert (await workshop.carry_out_one(absent)).effect is Effect.SKIPPED
+        found = (await workshop.make(spec={"controller": 7})).metadata
+        intent = RemoveGate(KEY, found.uid, "Quota", "Granted")
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        other = RemoveGate(KEY, Uid("of-another"), "Quota", "Granted")
+        assert isinstance((await workshop.carry_out_one(other)).error, ConflictError)
+
+    play(scenario)
+
+
+def test_a_gate_opens_only_on_a_status_that_stands() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec=gated("Quota"))).metadata
+        granted = SetStatus(KEY, found.uid, found.resource_version, {"granted": True}, "Granted")
+        opened = RemoveGate(
+            KEY, found.uid, "Quota", "Granted", generation=found.generation, after=granted
+        )
+        at = Point(verb="update", kind="Thing", subresource="status")
+        workshop.strike(Action.ERROR, at, status=409, reason="Conflict")
+        first = await workshop.carry_out(granted, opened)
+        assert [outcome.effect for outcome in first] == [Effect.FAILED, Effect.SKIPPED]
+        second = await workshop.carry_out(granted, opened)
+        assert [outcome.effect for outcome in second] == [Effect.WRITTEN, Effect.WRITTEN]
+
+    play(scenario)
+
+
+# events and waits ------------------------------------------------------------------------------
+
+
+def test_an_event_tells_of_what_happened_now_and_of_nothing_else() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = Ensure(KEY, wanted(), "Missing")
+        told = Emit(ROOT, Uid("u"), "Made", "made it", action="Making", after=made)
+        await workshop.carry_out(made, told)
+        assert workshop.recorder.emitted == [told]
+        await workshop.catch_up()
+        outcomes = await workshop.carry_out(made, told)
+        assert outcomes[1].effect is Effect.SKIPPED
+        assert workshop.recorder.emitted == [told]
+        plain = Emit(ROOT, Uid("u"), "Odd", "odd", action="Looking", type="Warning")
+        await workshop.carry_out(plain)
+        assert workshop.recorder.emitted == [told, plain]
+
+    play(scenario)
+
+
+def test_waiting_is_said_and_not_done() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        before = workshop.clock.monotonic()
+        outcome = await workshop.carry_out_one(Wait(KEY, "Terminating", 9 * SECOND))
+        assert (outcome.effect, outcome.wait) == (Effect.NOTED, 9 * SECOND)
+        assert workshop.clock.monotonic() == before
+
+    play(scenario)
+
+
+# failing ---------------------------------------------------------------------------------------
+
+
+def test_a_failed_intent_stops_none_of_the_others() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        bad = Ensure(ROOT, Owned(labels={"not a label": "x"}), "Missing")
+        outcomes = await workshop.carry_out(bad, Ensure(KEY, wanted(), "Missing"))
+        assert isinstance(outcomes[0].error, InvalidSpecError)
+        assert outcomes[1].effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+@pytest.mark.fault("C5")
+@pytest.mark.parametrize("action", [Action.LOSE_REPLY, Action.TIMEOUT_COMMITTED])
+def test_a_write_that_was_done_although_no_answer_came_is_known_to_be_done(action: Action) -> None:
+    async def scenario(workshop: Workshop) -> None:
+        workshop.strike(action, Point(verb="write", kind="Thing", times=0))
+        assert (await workshop.carry_out_one(Ensure(KEY, wanted("old"), "x"))).effect is (
+            Effect.WRITTEN
+        )
+        await workshop.catch_up()
+        found = await workshop.stranger.get(KEY)
+        assert isinstance(found, Snapshot)
+        uid = found.metadata.uid
+        owner = OwnerReference("v1", "Thing", "root", Uid("u1"))
+        later: list[Intent] = [
+            Ensure(KEY, Owned(owners=(owner,)), "x", uid=uid),
+            AddFinalizer(KEY, uid, "ours/f", "x"),
+            RemoveFinalizer(KEY, uid, "ours/f", "x"),
+            Delete(KEY, uid, "x"),
+        ]
+        for intent in later:
+            assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN, intent
+            await workshop.catch_up()
+        assert workshop.sent() == ["create", "patch", "patch", "patch", "delete"]
+
+    play(scenario)
+
+
+@pytest.mark.fault("C5")
+def test_a_status_that_was_written_although_no_answer_came_is_known_to_be_written() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(spec=gated("Quota"))).metadata
+        workshop.strike(Action.LOSE_REPLY, Point(verb="write", kind="Thing", times=0))
+        status = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        gate = RemoveGate(KEY, found.uid, "Quota", "Granted", after=status)
+        outcomes = await workshop.carry_out(status, gate)
+        assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
+
+    play(scenario)
+
+
+@pytest.mark.fault("C5")
+def test_a_write_that_was_not_done_stays_unknown_and_is_not_sent_twice_in_a_pass() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        workshop.strike(Action.RESET, Point(verb="create", kind="Thing"))
+        outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
+        assert isinstance(outcome.error, OutcomeUnknownError)
+        assert workshop.sent() == ["create"]
+        workshop.strike(Action.LOSE_REPLY, Point(verb="create", kind="Thing"))
+        workshop.strike(Action.ERROR, Point(verb="get", kind="Thing"), status=503)
+        outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
+        assert isinstance(outcome.error, OutcomeUnknownError)
+
+    play(scenario)
+
+
+@pytest.mark.fault("C6")
+def test_what_a_plane_has_just_refused_is_not_asked_again_for_a_moment() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        at = Point(verb="create", kind="Thing", times=0)
+        workshop.strike(Action.ERROR, at, status=403, reason="Forbidden")
+        intent = Ensure(KEY, wanted(), "Missing")
+        assert (await workshop.carry_out_one(intent)).effect is Effect.FAILED
+        applied = await workshop.begin().apply(Plan.of(intent))
+        assert applied.outcomes[0].effect is Effect.REFUSED
+        assert applied.failures == ()
+        assert isinstance(applied.errors[0], ForbiddenError)
+        assert workshop.sent() == ["create"]
+        other = Ensure(KEY, wanted("changed"), "Missing")
+        assert (await workshop.carry_out_one(other)).effect is Effect.FAILED
+        await workshop.clock.sleep(5 * SECOND)
+        assert (await workshop.carry_out_one(other)).effect is Effect.FAILED
+        assert workshop.sent() == ["create"] * 3
+
+    play(scenario)
+
+
+@pytest.mark.fault("E2")
+def test_nothing_is_written_once_another_process_leads() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        made = await workshop.make(metadata={"finalizers": ["ours/f"]})
+        workshop.leadership.is_leading = False
+        found = made.metadata
+        for intent in (
+            Ensure(ROOT, wanted(), "x"),
+            Ensure(KEY, wanted(), "x", uid=found.uid),
+            Delete(KEY, found.uid, "x"),
+            SetStatus(KEY, found.uid, found.resource_version, {"a": 1}, "x"),
+            AddFinalizer(KEY, found.uid, "ours/g", "x"),
+            RemoveFinalizer(KEY, found.uid, "ours/f", "x"),
+        ):
+            outcome = await workshop.carry_out_one(intent)
+            assert isinstance(outcome.error, TransientError), intent
+            assert outcome.reason == "NotLeading"
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
+def test_a_kind_that_is_not_cached_is_read_from_its_plane() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        namespaces = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+        key = ObjectKey(HUB, namespaces, "", "ns-1")
+        intent = Ensure(key, Owned(labels={"a": "1"}), "Missing")
+        assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+        assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)
+
+
+def test_what_a_pass_wrote_is_what_its_next_intent_sees() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        session = workshop.begin()
+        await session.apply(Plan.of(Ensure(KEY, wanted(), "Missing")))
+        found = await workshop.stranger.get(KEY)
+        assert isinstance(found, Snapshot)
+        intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=found.metadata.uid)
+        applied = await session.apply(Plan.of(intent))
+        assert applied.outcomes[0].effect is Effect.WRITTEN
+
+    play(scenario)

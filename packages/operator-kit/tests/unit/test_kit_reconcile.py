@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from compute_operator_kit.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvariantError,
+    PlaneGoneError,
+    ReconcileError,
+    ThrottledError,
+    UnavailableError,
+)
+from compute_operator_kit.reconcile import Judgement, Result, Verdict, call_safely, judge_pass
+
+SECOND = timedelta(seconds=1)
+CONFLICT = ConflictError("Conflict", "x")
+AWAY = UnavailableError("Unreachable", "x", plane="hub")
+REFUSED = ForbiddenError("Forbidden", "x")
+PAUSE = ThrottledError("Busy", "x", retry_after=SECOND)
+GONE = PlaneGoneError("PlaneGone", "x")
+
+
+async def judge(outcome: Result | BaseException, deadline: timedelta = SECOND) -> Judgement:
+    async def run() -> Result:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return await judge_pass(run, deadline)
+
+
+async def test_a_pass_that_went_well_asks_for_nothing_or_for_a_time() -> None:
+    assert await judge(Result()) == Judgement(Verdict.SUCCESS)
+    assert (await judge(Result())).outcome == "done"
+    waiting = await judge(Result(SECOND))
+    assert waiting == Judgement(Verdict.REQUEUE_AFTER, SECOND)
+    assert waiting.outcome == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"),
+    [
+        ((CONFLICT,), Verdict.REQUEUE),
+        ((PAUSE, CONFLICT), Verdict.REQUEUE_AFTER),
+        ((GONE,), Verdict.SUCCESS),
+        ((AWAY,), Verdict.ERROR),
+        ((REFUSED, CONFLICT), Verdict.ERROR),
+    ],
+)
+async def test_errors_decide_what_a_pass_is_called(
+    errors: tuple[ReconcileError, ...], verdict: Verdict
+) -> None:
+    judgement = await judge(Result(SECOND, errors))
+    assert judgement.verdict is verdict
+    assert judgement.wait == SECOND, "what did not fail still wants its time"
+    raised = await judge(ExceptionGroup("several", list(errors)))
+    assert raised.verdict is verdict
+    assert raised.errors == errors
+
+
+async def test_the_worst_error_names_the_pass() -> None:
+    judgement = await judge(Result(None, (CONFLICT, REFUSED, AWAY)))
+    assert judgement.worst is REFUSED
+    assert judgement.outcome == "ForbiddenError"
+    assert judgement.away == "hub"
+    assert not judgement.is_terminal
+    assert (await judge(Result(None, (REFUSED,)))).is_terminal
+
+
+async def test_a_pass_has_a_deadline() -> None:
+    async def hang() -> Result:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    judgement = await judge_pass(hang, timedelta(milliseconds=1))
+    assert judgement.errors[0].reason == "PassTooLong"
+    assert judgement.verdict is Verdict.ERROR
+
+
+async def test_an_exception_nobody_foresaw_ends_this_pass_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    judgement = await judge(KeyError("spec"))
+    assert judgement.is_bug
+    assert isinstance(judgement.worst, InvariantError)
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.levelname == "ERROR"
+
+
+async def test_a_bug_beside_an_error_is_still_a_bug(caplog: pytest.LogCaptureFixture) -> None:
+    judgement = await judge(ExceptionGroup("both", [AWAY, KeyError("spec")]))
+    assert judgement.is_bug
+    assert judgement.errors == (AWAY,)
+    assert len(caplog.records) == 1
+
+
+async def test_an_invariant_of_ours_is_a_bug(caplog: pytest.LogCaptureFixture) -> None:
+    assert (await judge(InvariantError("no plane"))).is_bug
+    assert len(caplog.records) == 1
+
+
+async def test_cancellation_goes_through() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await judge(asyncio.CancelledError())
+
+
+def test_a_mapping_function_that_fails_does_not_end_who_called_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> None:
+        raise KeyError("metadata")
+
+    call_safely(fail, "mirror")
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
