@@ -59,7 +59,7 @@ def check(session: nox.Session) -> None:
     tool(session, "locks", "--check")
     for name in GENERATED:
         tool(session, name, "--check")
-    session.run("pytest", "tests", *session.posargs)
+    session.run("pytest", "tests", "e2e/planes/tests/unit", *session.posargs)
     for folder in PACKAGES:
         session.notify(f"unit({folder})")
 
@@ -73,21 +73,46 @@ def unit(session: nox.Session, folder: str) -> None:
     session.run("pytest", *(path for path in levels if Path(path).exists()), *session.posargs)
 
 
+def tests_of(level: str) -> list[str]:
+    """The folders of one level of tests, in every package that has it."""
+    return [str(path) for path in sorted(Path("packages").glob(f"*/tests/{level}"))]
+
+
+@nox.session
+def stories(session: nox.Session) -> None:
+    """Rollouts told as golden text, on an in-memory world."""
+    sync_dev(session)
+    session.run("pytest", *tests_of("stories"), *session.posargs)
+
+
 @nox.session
 def contract(session: nox.Session) -> None:
     """What a port or a fake owes, on simulated planes."""
     sync_dev(session)
-    session.run("pytest", *contract_folders(), *session.posargs)
+    session.run("pytest", *tests_of("contract"), *session.posargs)
 
 
-def contract_folders() -> list[str]:
-    return [str(path) for path in sorted(Path("packages").glob("*/tests/contract"))]
+@nox.session
+def planes(session: nox.Session) -> None:
+    """Builds the real planes: etcd, Kubernetes and Karmada."""
+    sync_dev(session)
+    session.run("python", "-m", "e2e.planes", "build", *session.posargs)
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """The contract, and what needs a real API server, on real planes."""
+    sync_dev(session)
+    session.run("python", "-m", "e2e.planes", "build")
+    folders = (*tests_of("contract"), *tests_of("cluster"), "e2e/planes/tests/cluster")
+    session.run("pytest", "--planes", "real", *folders, *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def test(session: nox.Session) -> None:
     """What a stranger runs: `check`, then every level of tests that needs Python alone."""
-    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), "contract"):
+    told = ("stories",) if tests_of("stories") else ()
+    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), *told, "contract"):
         session.notify(name)
 
 
