@@ -23,7 +23,6 @@ import uvloop
 
 from compute_operator_kit.apply.desk import Means
 from compute_operator_kit.cache import Caches, Change
-from compute_operator_kit.clock import SystemClock
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.credentials import FileCredentials
 from compute_operator_kit.exchange import Connection
@@ -35,6 +34,7 @@ from compute_operator_kit.lane import Lane
 from compute_operator_kit.manager import Manager, Runtime
 from compute_operator_kit.planes import Plane, Planes, Setting, Watched
 from compute_operator_kit.reconcile import Pass, Result
+from compute_operator_kit.system_clock import SystemClock
 
 WRITER = Writer("bench", "bench")
 KINDS = (

@@ -42,7 +42,7 @@ class Command:
     program: Path
     arguments: tuple[str, ...]
     # Beside what every process of the stack sees.
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class ManagedProcess:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from e2e.planes.certificates import KeyPair, write_private
+from e2e.planes.errors import PlanesError
 
 # Metadata of every request is what the oracles read (faults.md O6); health probes would drown it.
 AUDIT_POLICY: Final = """\
@@ -36,12 +37,23 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path | None = None) -> RunFolder:
         """Makes the folder and its parts; without a path, a new one among temporary files."""
-        chosen = path or Path(tempfile.mkdtemp(prefix="compute-planes-"))
-        for name in _FOLDERS:
-            (chosen / name).mkdir(parents=True, exist_ok=True)
-        chosen.chmod(0o700)  # it holds keys
-        run = cls(chosen)
-        run.audit_policy.write_text(AUDIT_POLICY, "utf-8")
+        if path and path.is_dir() and any(path.iterdir()):
+            # It is removed at the end, and what we did not write is not ours to remove.
+            raise PlanesError(
+                f"making the run folder {str(path)!r}: it is not empty",
+                remedy="name one that is empty or not there yet",
+            )
+        try:
+            run = cls(path or Path(tempfile.mkdtemp(prefix="compute-planes-")))
+            for name in _FOLDERS:
+                (run.path / name).mkdir(parents=True, exist_ok=True)
+            run.path.chmod(0o700)  # it holds keys
+            run.audit_policy.write_text(AUDIT_POLICY, "utf-8")
+        except OSError as cause:
+            raise PlanesError(
+                f"making the run folder {str(cause.filename)!r}: {cause.strerror}",
+                remedy="free disk space, or choose another place with --folder or TMPDIR",
+            ) from cause
         return run
 
     def remove(self, *, keep_logs: bool) -> None:

@@ -21,7 +21,7 @@ from typing import Final, Self
 from compute_sim_planes.json_types import JsonObject
 from e2e.planes import flags, manifests, probes
 from e2e.planes.binaries import PLANES
-from e2e.planes.build import find_programs
+from e2e.planes.build import Programs, find_programs
 from e2e.planes.certificates import write_private
 from e2e.planes.errors import PlanesError, ProcessDiedError
 from e2e.planes.hub import Karmada, bring_up_karmada, join, prepare_karmada
@@ -38,7 +38,7 @@ from e2e.planes.run_folder import RunFolder
 from e2e.planes.site import Site
 from e2e.planes.store import Store
 from e2e.planes.topology import FULL, Rates, Role, Topology
-from e2e.planes.waiting import side_by_side
+from e2e.planes.waiting import NOT_YET, side_by_side
 
 WATCH: Final = timedelta(milliseconds=200)
 MILO_SYSTEM: Final = "milo-system"
@@ -108,16 +108,27 @@ class RealPlanes:
         run = RunFolder.create(self._options.folder)
         ports = Ports(self._options.address)
         try:
-            ground = flags.Ground(run, self._options.address, ports.reserve())
-            tokens = Tokens(self.topology.names, self._identities())
-            pki = write_pki(run, self._options.address, datetime.now(UTC))
-            self._prepared = self._prepare(Site(ground, programs, ports, pki, tokens))
-            await self._bring_up(self._prepared)
+            await self._start(run, ports, programs)
         except BaseException as failure:
             # A cancelled start is an ended one: processes must not outlive it.
             await self._take_down(run, ports, failure)
             raise
         self.took = timedelta(seconds=time.monotonic() - began)
+
+    async def _start(self, run: RunFolder, ports: Ports, programs: Programs) -> None:
+        try:
+            ground = flags.Ground(run, self._options.address, ports.reserve())
+            tokens = Tokens(self.topology.names, self._identities())
+            pki = write_pki(run, self._options.address, datetime.now(UTC))
+            self._prepared = self._prepare(Site(ground, programs, ports, pki, tokens))
+            await self._bring_up(self._prepared)
+        except NOT_YET as cause:
+            # A full disk, or a plane that refuses or is gone: a dead process says more than that.
+            if self._prepared:
+                self._prepared.site.check()
+            raise PlanesError(
+                f"bringing planes up: {cause}", remedy="look into the logs of the run folder"
+            ) from cause
 
     async def stop(self, *, failure: BaseException | None = None) -> None:
         if self._prepared:

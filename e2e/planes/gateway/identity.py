@@ -55,7 +55,9 @@ def derive_forwarded(headers: Iterable[Header], user: User, project: str | None)
     kept = [
         (name, value)
         for name, value in headers
-        if name.lower() not in _NOT_FORWARDED and not name.lower().startswith("x-remote-")
+        # The length is that of the body we send, and whoever sends it counts it.
+        if name.lower() not in _NOT_FORWARDED | {"content-length"}
+        and not name.lower().startswith("x-remote-")
     ]
     identity = [("X-Remote-User", user.name), *(("X-Remote-Group", group) for group in user.groups)]
     return [*kept, *identity, *_parent(project)]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Final
 
 import aiohttp
@@ -20,6 +21,7 @@ from compute_sim_planes.following import Seen, follow
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 
 MANAGER: Final = "milo-mirror"
+RETRY: Final = timedelta(milliseconds=500)
 _REGISTRATION: Final = "admissionregistration.k8s.io"
 MIRRORED: Final = (
     Resource(
@@ -68,26 +70,33 @@ def is_our_copy(found: JsonObject | None) -> bool:
 async def mirror(root: Client, projects: Mapping[str, Client]) -> None:
     """Keeps every project equal to the root, forever."""
     async with asyncio.TaskGroup() as group:
-        for resource in MIRRORED:
-            group.create_task(_mirror_kind(root, projects, resource))
+        # One task per project and kind: a project that is away holds up nobody else.
+        for name, project in projects.items():
+            for resource in MIRRORED:
+                group.create_task(_mirror_kind(root, name, project, resource))
 
 
-async def _mirror_kind(root: Client, projects: Mapping[str, Client], resource: Resource) -> None:
+async def _mirror_kind(root: Client, name: str, project: Client, resource: Resource) -> None:
     async with aclosing(follow(root, resource)) as changes:
         async for seen in changes:
-            await _tell_all(projects.items(), resource, seen)
+            await _tell(name, project, resource, seen)
 
 
-async def _tell_all(projects: Iterable[tuple[str, Client]], resource: Resource, seen: Seen) -> None:
-    for name, project in tuple(projects):
+async def _tell(name: str, project: Client, resource: Resource, seen: Seen) -> None:
+    """Tells a project until it knows, or refuses for good."""
+    while True:
         try:
-            await _tell(project, resource, seen)
-        except (ApiError, OSError, aiohttp.ClientError) as cause:
-            # A project that is away is told with the next change; tests that cut it know.
-            _log.warning("Mirroring", extra={"project": name, "cause": str(cause)})
+            return await _carry_over(project, resource, seen)
+        except (OSError, aiohttp.ClientError) as cause:
+            _log.info("Waiting for project %s: %s", name, cause)
+        except ApiError as refused:
+            _log.warning("Mirroring %s into project %s: %s", resource.kind, name, refused)
+            if refused.status < 500:
+                return None
+        await asyncio.sleep(RETRY.total_seconds())
 
 
-async def _tell(project: Client, resource: Resource, seen: Seen) -> None:
+async def _carry_over(project: Client, resource: Resource, seen: Seen) -> None:
     if not seen.is_gone:
         await project.apply(resource, derive_copy(seen.object))
         return

@@ -1,6 +1,6 @@
 """Hands requests on to API servers and their answers back, as they come.
 
-Bodies stream both ways, so a watch is a watch. An answer that breaks off breaks off for the client
+Answers stream, so a watch is a watch. An answer that breaks off breaks off for the client
 too: an orderly end would tell it that it has seen everything.
 """
 
@@ -61,7 +61,7 @@ class Gateway:
             return as_answer(refused)
         except aiohttp.ClientConnectionError as cause:
             # Before anything was answered: the plane is away, and that is all the client learns.
-            _log.warning("Reaching a plane", extra={"path": request.path, "cause": str(cause)})
+            _log.warning("Reaching the plane of %s: %s", request.path, cause)
             return as_answer(ApiError(503, "ServiceUnavailable", UNAVAILABLE))
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
@@ -126,8 +126,8 @@ class Gateway:
     async def _forward(
         self, request: web.Request, origin: str, target: Target, headers: list[Header]
     ) -> web.StreamResponse:
-        # Read already where it was judged; a stream cannot be read twice.
-        body = await request.read() if request.can_read_body else None
+        # Whole: a claim was read for its judgement already, and objects are small.
+        body = await request.read() or None
         url = URL(f"{origin}{target.url}", encoded=True)
         async with self._upstream.request(
             request.method, url, headers=headers, data=body, allow_redirects=False

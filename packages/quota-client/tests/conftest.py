@@ -11,6 +11,7 @@ import ipaddress
 import json
 import selectors
 import ssl
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -33,20 +34,32 @@ NEW_YEAR: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _SkippingSelector(selectors.DefaultSelector):
-    """Instead of waiting it says how long it would have waited."""
+    """Instead of waiting it moves a clock by as long as it would have waited."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.skips = True
-        self.skipped = 0.0
+        self._skips = True
+        self._ahead = 0.0
+
+    def read_clock(self) -> float:
+        # Virtual time stands still while code runs: a busy machine changes no outcome.
+        return self._ahead if self._skips else self._ahead + time.monotonic()
+
+    def jump(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    def stop_skipping(self) -> None:
+        if self._skips:
+            self._ahead -= time.monotonic()
+            self._skips = False
 
     @override
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        if not self.skips or timeout is None or timeout <= 0:
+        if not self._skips or timeout is None or timeout <= 0:
             return super().select(timeout)
         ready = super().select(0)
         if not ready:
-            self.skipped += timeout
+            self.jump(timeout)
         return ready
 
 
@@ -59,7 +72,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @override
     def time(self) -> float:
-        return super().time() + self.waiting.skipped
+        return self.waiting.read_clock()
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -67,11 +80,21 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 
 @pytest.fixture
-async def real_time() -> None:
+def enter_real_time() -> Callable[[], None]:
+    """For a fixture that finds out while it runs that it talks to sockets; see `real_time`."""
+
+    def enter() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.waiting.stop_skipping()
+
+    return enter
+
+
+@pytest.fixture
+async def real_time(enter_real_time: Callable[[], None]) -> None:
     """For a test that talks to sockets or processes: its loop waits as long as it says."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualLoop)
-    loop.waiting.skips = False
+    enter_real_time()
 
 
 @pytest.fixture
@@ -79,12 +102,7 @@ async def jump() -> Callable[[float], None]:
     """Moves the loop's clock forward, also for a test in real time."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    waiting = loop.waiting
-
-    def forward(seconds: float) -> None:
-        waiting.skipped += seconds
-
-    return forward
+    return loop.waiting.jump
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -62,7 +62,7 @@ async def patiently(client: PlaneClient, path: str) -> JsonObject:
 
 
 @asynccontextmanager
-async def raw_session(endpoint: Endpoint) -> AsyncIterator[aiohttp.ClientSession]:
+async def raw_session(endpoint: Endpoint) -> AsyncGenerator[aiohttp.ClientSession]:
     trusted = ssl.create_default_context(cadata=endpoint.authority.decode())
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trusted), headers=endpoint.headers()
@@ -190,6 +190,24 @@ async def test_kind_installed_at_the_root_is_served_in_projects_until_it_is_remo
         await until("its end in p1", gone, check=real_planes.check)
 
 
+async def test_project_that_was_away_is_told_when_it_returns(real_planes: RealPlanes) -> None:
+    plural = f"m{uuid.uuid4().hex[:6]}"
+    away = real_planes.plane("p2")
+    await away.api_server.crash()
+    try:
+        async with real_planes.milo.client() as root:
+            await root.apply(a_kind(plural))
+    finally:
+        await away.api_server.up()
+    async with away.client() as project:
+
+        async def served() -> bool:
+            path = f"/apis/mirror.test/v1/namespaces/default/{plural}"
+            return await project.find(path) is not None
+
+        await until("the kind in p2", served, check=real_planes.check)
+
+
 async def test_admission_policy_of_the_root_holds_in_projects(real_planes: RealPlanes) -> None:
     policy: JsonObject = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -232,32 +250,57 @@ async def test_admission_policy_of_the_root_holds_in_projects(real_planes: RealP
             await root.delete(await root.path_of(document))
 
 
+CLAIMS = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resourceclaims"
+
+
+def a_claim(name: str, resource_type: str) -> JsonObject:
+    consumer: JsonObject = {
+        "apiGroup": "resourcemanager.miloapis.com",
+        "kind": "Project",
+        "name": "p1",
+    }
+    resource: JsonObject = {
+        "apiGroup": "compute.datumapis.com",
+        "kind": "Instance",
+        "name": "web-0",
+        "namespace": "default",
+    }
+    return {
+        "apiVersion": "quota.miloapis.com/v1alpha1",
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {
+            "consumerRef": consumer,
+            "resourceRef": resource,
+            "requests": [{"resourceType": resource_type, "amount": 1}],
+        },
+    }
+
+
+def a_registration(name: str, resource_type: str) -> JsonObject:
+    return {
+        "apiVersion": "quota.miloapis.com/v1alpha1",
+        "kind": "ResourceRegistration",
+        "metadata": {"name": name},
+        "spec": {
+            "consumerType": {"apiGroup": "resourcemanager.miloapis.com", "kind": "Project"},
+            "type": "Entity",
+            "resourceType": resource_type,
+            "baseUnit": "thing",
+            "displayUnit": "thing",
+            "unitConversionFactor": 1,
+            "claimingResources": [{"apiGroup": "compute.datumapis.com", "kind": "Instance"}],
+        },
+    }
+
+
 async def test_claim_of_an_unregistered_type_is_refused_in_milos_words(
     real_planes: RealPlanes,
 ) -> None:
-    claim: JsonObject = {
-        "apiVersion": "quota.miloapis.com/v1alpha1",
-        "kind": "ResourceClaim",
-        "metadata": {"namespace": "default", "name": "too-much"},
-        "spec": {
-            "consumerRef": {
-                "apiGroup": "resourcemanager.miloapis.com",
-                "kind": "Project",
-                "name": "p1",
-            },
-            "resourceRef": {
-                "apiGroup": "compute.datumapis.com",
-                "kind": "Instance",
-                "name": "web-0",
-                "namespace": "default",
-            },
-            "requests": [{"resourceType": "example.com/things", "amount": 1}],
-        },
-    }
     async with real_planes.milo.client("p1") as client:
-        await patiently(client, "/apis/quota.miloapis.com/v1alpha1/resourceclaims")
+        await patiently(client, CLAIMS)
         with pytest.raises(ApiError) as refused:
-            await client.create(claim)
+            await client.create(a_claim("too-much", "example.com/unknown"))
     assert (refused.value.code, refused.value.reason) == (403, "Forbidden")
     assert string_at(refused.value.status, "message").startswith(
         'resourceclaims.quota.miloapis.com "too-much" is forbidden: '
@@ -265,22 +308,45 @@ async def test_claim_of_an_unregistered_type_is_refused_in_milos_words(
     )
 
 
+async def test_claim_of_a_registered_type_is_kept_in_its_project_and_taken_names_are_told(
+    real_planes: RealPlanes,
+) -> None:
+    name = a_name("claim")
+    registration = a_registration(a_name("registration"), f"example.com/{name}")
+    async with real_planes.milo.client() as root:
+        path = await root.path_of(registration)
+        await root.create(registration)
+        active: JsonObject = {
+            "type": "Active",
+            "status": "True",
+            "reason": "RegistrationActive",
+            "message": "active",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        await root.patch(f"{path}/status", {"status": {"conditions": [active]}})
+    async with real_planes.milo.client("p1") as client:
+        await patiently(client, CLAIMS)
+        await client.create(a_claim(name, f"example.com/{name}"))
+        with pytest.raises(ApiError) as taken:
+            await client.create(a_claim(name, f"example.com/{name}"))
+        with pytest.raises(ApiError) as invalid:
+            await client.create(a_claim(name, "example.com/unknown"))
+    assert (taken.value.code, taken.value.reason) == (409, "AlreadyExists")
+    assert invalid.value.code == 403
+    async with real_planes.plane("p1").client() as project:
+        assert await project.find(f"{CLAIMS}/{name}")
+
+
 async def test_claim_without_rights_is_refused_for_that_and_not_judged(
     real_planes: RealPlanes,
 ) -> None:
-    claim: JsonObject = {
-        "apiVersion": "quota.miloapis.com/v1alpha1",
-        "kind": "ResourceClaim",
-        "metadata": {"namespace": "default", "name": "no-rights"},
-        "spec": {},
-    }
     async with real_planes.milo.client("p1") as admin:
-        await patiently(admin, "/apis/quota.miloapis.com/v1alpha1/resourceclaims")
-    path = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resourceclaims"
+        await patiently(admin, CLAIMS)
     endpoint = real_planes.milo.endpoint("p1", CELL)
+    claim = a_claim("no-rights", "example.com/unknown")
     async with (
         raw_session(endpoint) as session,
-        session.post(f"{endpoint.server}{path}", json=claim) as answer,
+        session.post(f"{endpoint.server}{CLAIMS}", json=claim) as answer,
     ):
         found: JsonValue = await answer.json()
     assert f'User "{CELL}" cannot create resource "resourceclaims"' in string_at(found, "message")

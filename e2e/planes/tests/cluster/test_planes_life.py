@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from compute_sim_planes.json_types import JsonObject
 from e2e.planes.binaries import PLANES
 from e2e.planes.errors import PlanesError, ProcessDiedError
 from e2e.planes.stack import Options, RealPlanes
@@ -114,6 +115,19 @@ async def test_failed_start_leaves_logs_and_nothing_else(tmp_path: Path) -> None
     assert death.value.detail == "no luck today"
     assert death.value.__notes__ == [f"the logs of all processes are in {folder}"]
     assert names_in(folder) == ["audit", "logs"]
+    assert pids_with(str(folder)) == []
+
+
+async def test_plane_that_refuses_what_it_is_given_is_told_in_its_words(tmp_path: Path) -> None:
+    nonsense: JsonObject = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "non.sense"},
+        "spec": {},
+    }
+    folder = tmp_path / "run"
+    with pytest.raises(PlanesError, match=r"bringing planes up: PATCH .* 422 Invalid"):
+        await RealPlanes(SINGLE, Options(folder=folder, crds=(nonsense,))).start()
     assert pids_with(str(folder)) == []
 
 

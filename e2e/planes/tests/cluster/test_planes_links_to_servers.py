@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from compute_sim_planes.json_types import string_at
 from e2e.planes.client import Endpoint, PlaneClient
 from e2e.planes.links import Link
 from e2e.planes.stack import RealPlanes
@@ -49,33 +51,34 @@ class Watch:
 @pytest_asyncio.fixture
 async def watch(real_planes: RealPlanes, link: Link) -> AsyncIterator[Watch]:
     straight = real_planes.plane(PLANE).endpoint()
+    async with PlaneClient(straight) as listing:
+        version = string_at(await listing.get(CONFIG_MAPS), "metadata", "resourceVersion")
     trusted = ssl.create_default_context(cadata=straight.authority.decode())
-    url = f"https://{link.address}:{link.port}{CONFIG_MAPS}?watch=true"
+    # From now on: what other tests left would be heard before what this one does.
+    url = f"https://{link.address}:{link.port}{CONFIG_MAPS}?watch=true&resourceVersion={version}"
     connector = aiohttp.TCPConnector(ssl=trusted)
     async with (
         aiohttp.ClientSession(connector=connector, headers=straight.headers()) as session,
         session.get(url) as answer,
     ):
         opened = Watch(answer.content)
-        await opened.next_line()  # kube-root-ca.crt or an object of another test: it streams
+        await touch(real_planes)
+        assert b"ADDED" in await opened.next_line()
         yield opened
 
 
-async def touch(planes: RealPlanes, name: str) -> None:
-    """An event for whoever watches, not through the link."""
+async def touch(planes: RealPlanes) -> str:
+    """An event for whoever watches, not through the link; answers the name of a new object."""
+    name = f"touched-{uuid.uuid4().hex[:8]}"
     async with planes.plane(PLANE).client() as straight:
-        await straight.apply(
+        await straight.create(
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"namespace": "default", "name": name},
             }
         )
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def something_to_watch(real_planes: RealPlanes) -> None:
-    await touch(real_planes, "first")
+    return name
 
 
 async def test_client_speaks_to_the_server_through_the_link(
@@ -107,7 +110,7 @@ async def test_watch_on_a_half_open_link_hears_nothing_and_no_error(
     real_planes: RealPlanes, link: Link, watch: Watch
 ) -> None:
     await link.half_open()
-    await touch(real_planes, "unheard")
+    await touch(real_planes)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(watch.next_line(), 0.5)
 
@@ -116,7 +119,7 @@ async def test_watch_is_reset_in_the_middle_of_an_event(
     real_planes: RealPlanes, link: Link, watch: Watch
 ) -> None:
     link.reset_mid_stream()
-    await touch(real_planes, "half-heard")
+    await touch(real_planes)
     with pytest.raises((aiohttp.ClientError, ConnectionError)):
         await watch.read_on()
 
@@ -125,15 +128,16 @@ async def test_garbage_ends_the_watch_with_an_error(
     real_planes: RealPlanes, link: Link, watch: Watch
 ) -> None:
     link.garble()
-    await touch(real_planes, "garbled")
+    await touch(real_planes)
     with pytest.raises((aiohttp.ClientError, ssl.SSLError, ConnectionError)):
         await watch.read_on()
 
 
 async def test_server_restarted_behind_the_link_has_kept_its_objects(
-    client: PlaneClient, link: Link
+    real_planes: RealPlanes, client: PlaneClient, link: Link
 ) -> None:
-    before = await client.get(f"{CONFIG_MAPS}/first")
+    name = await touch(real_planes)
+    before = await client.get(f"{CONFIG_MAPS}/{name}")
     await link.restart_server()
-    after = await client.get(f"{CONFIG_MAPS}/first")
+    after = await client.get(f"{CONFIG_MAPS}/{name}")
     assert after == before

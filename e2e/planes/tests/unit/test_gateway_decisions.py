@@ -54,6 +54,7 @@ def test_client_cannot_speak_in_another_name() -> None:
         ("x-remote-group", "system:masters"),
         ("X-Remote-Extra-iam.miloapis.com%2fparent-name", "p2"),
         ("Authorization", "Bearer t"),
+        ("Content-Length", "7"),
         ("Accept", "application/json"),
     ]
     forwarded = derive_forwarded(sent, User("u", ("g1", "g2")), "p1")

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from e2e.planes.binaries import NODES, PLANES
-from e2e.planes.build import explain_failure
+from e2e.planes.build import FREE_PER_BINARY, explain_failure, refuse_a_full_disk
+from e2e.planes.errors import PlanesError
 from e2e.planes.store import Store
 from e2e.planes.testing import wait_for
 
@@ -45,14 +45,12 @@ def test_nodes_programs_are_built_on_request(build_command: BuildCommand) -> Non
     assert build_command.store.missing((*PLANES, *NODES)) == []
 
 
-def test_second_run_asks_go_nothing_and_is_quick(build_command: BuildCommand) -> None:
+def test_second_run_asks_go_nothing(build_command: BuildCommand) -> None:
     build_command.run("build")
     calls = build_command.go_calls()
-    began = time.monotonic()
     again = build_command.run("build")
     assert again.returncode == 0
     assert build_command.go_calls() == calls
-    assert time.monotonic() - began < 2
 
 
 def test_go_is_told_to_build_static_reproducible_programs(build_command: BuildCommand) -> None:
@@ -131,6 +129,14 @@ def test_planes_without_programs_say_how_to_build_them(build_command: BuildComma
     assert refused.returncode == 1
     assert "etcd, kube-apiserver" in refused.stderr
     assert refused.stderr.endswith("run `nox -s planes` first\n")
+
+
+def test_disk_without_room_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
+    refuse_a_full_disk(8, 8 * FREE_PER_BINARY, tmp_path)
+    with pytest.raises(
+        PlanesError, match=r"preparing to build 8 programs: 100 MB free .* free 7 GB"
+    ):
+        refuse_a_full_disk(8, 100 * 1024**2, tmp_path)
 
 
 def test_progress_lines_are_not_mistaken_for_a_refusal() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.planes import flags
+from e2e.planes.errors import PlanesError
 from e2e.planes.flags import Ground
 from e2e.planes.run_folder import RunFolder
 from e2e.planes.topology import Rates
@@ -64,6 +65,30 @@ def test_rates_are_karmadas_own_unless_asked_for(flag: str) -> None:
     own = flags.karmada_controller_manager(GROUND, "hub", 1, rates=Rates.DEFAULT)
     assert not any(found.startswith(flag) for found in own)
     assert any(found.startswith(flag) for found in COMMAND_LINES["manager"])
+
+
+def test_run_folder_that_cannot_be_made_is_told_with_a_remedy(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    with pytest.raises(PlanesError, match="choose another place with --folder"):
+        RunFolder.create(in_the_way / "run")
+
+
+def test_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "somebodys").touch()
+    with pytest.raises(PlanesError, match="it is not empty"):
+        RunFolder.create(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["somebodys"]
+
+
+@pytest.mark.parametrize(("keep_logs", "left"), [(True, ["audit", "logs"]), (False, [])])
+def test_removed_folder_keeps_logs_only_after_a_failure(
+    tmp_path: Path, *, keep_logs: bool, left: list[str]
+) -> None:
+    run = RunFolder.create(tmp_path / "run")
+    run.remove(keep_logs=keep_logs)
+    assert sorted(path.name for path in tmp_path.glob("run/*")) == left
+    assert run.path.exists() is keep_logs
 
 
 def test_etcd_has_room_for_all_planes() -> None:

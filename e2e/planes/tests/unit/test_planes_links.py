@@ -144,19 +144,19 @@ async def test_latency_holds_both_ways_and_does_not_add_up_over_messages(
     client = await clients.open()
     await client.say(b"warm")
     await client.hear(4)
-    link.latency = timedelta(milliseconds=100)
+    link.latency = timedelta(milliseconds=500)
     began = clock()
     for _ in range(10):
         await client.say(b"x")
         await asyncio.sleep(0.005)
     await client.hear(10)
     took = clock() - began
-    assert 0.2 <= took < 1.0
+    assert 1.0 <= took < 5.0  # ten messages one after the other would take 10 s
     link.latency = timedelta()
     began = clock()
     await client.say(b"y")
     assert await client.hear(1) == b"y"
-    assert clock() - began < 0.1
+    assert clock() - began < 0.5
 
 
 async def test_cut_resets_what_is_open_and_refuses_what_is_new(

@@ -425,6 +425,25 @@ OWNER_ABSENT: Final = _internal("OwnerAbsent", "The owner the copy needs does no
 POLICY_ABSENT: Final = _internal("PolicyAbsent", "No live policy for the city exists yet.")
 STILL_TERMINATING: Final = _internal("StillTerminating", "The object is going and not gone yet.")
 STATUS_CHANGED: Final = _internal("StatusChanged", "The status differs from what is stored.")
+BINDING_LEFT_OVER: Final = _internal(
+    "BindingLeftOver", "Karmada has not removed the binding of the copy before yet."
+)
+POLICY_STILL_THERE: Final = _internal(
+    "PolicyStillThere", "A policy that nobody needs any more is not gone yet."
+)
+CELL_REPORT_AWAITED: Final = _internal(
+    "CellReportAwaited", "No cell has reported on the deployment yet."
+)
+ORPHANED: Final = _internal("Orphaned", "A copy on the hub has no root in the project.")
+REPLACED: Final = _internal("Replaced", "The name belongs to another instance now.")
+NOT_ENGAGED: Final = _internal("NotEngaged", "The project is not engaged.")
+IDENTITY_INCOMPLETE: Final = _internal(
+    "IdentityIncomplete", "The hub namespace does not say whose it is."
+)
+DEPLOYMENT_MISSING: Final = _internal(
+    "DeploymentMissing", "The project does not have the deployment of an Instance."
+)
+CELL_MISSING: Final = _internal("CellMissing", "The hub does not know the cell of an Instance.")
 SLOT_MISSING: Final = _internal("SlotMissing", "A slot has no Instance.")
 SLOT_IN_FLIGHT: Final = _internal("SlotInFlight", "A slot is on its way; others wait for it.")
 SLOT_FOREIGN: Final = _internal("SlotForeign", "A slot holds an Instance of another deployment.")

@@ -11,11 +11,11 @@ from typing_extensions import Unpack
 
 from compute_api_types import labels
 from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
+from compute_management_operator.networking import Off
 from compute_management_operator.workload.observe import (
     Deployment,
     Identity,
     NetworkName,
-    Off,
     Placement,
     Seen,
 )

@@ -1,16 +1,13 @@
-"""Time, sleep and randomness as arguments, and the one form of them that looks at the machine.
+"""Time, sleep and randomness as arguments. Pure: `system_clock.py` is what looks at the machine.
 
-Everything else in the kit computes durations from a `Clock` it was given, so that a test or a
-simulation decides what time it is. `asyncio.timeout` and `asyncio.sleep` follow the event loop and
-are fine wherever the loop is virtual too. No other module may call `time.*`, `datetime.now` or
-`random.*`.
+Everything in the kit computes durations from a `Clock` it was given, so that a test or a simulation
+decides what time it is. `asyncio.timeout` and `asyncio.sleep` follow the event loop and are fine
+wherever the loop is virtual too.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 ZERO: Final = timedelta()
@@ -44,19 +41,6 @@ class Random(Protocol):
     def random(self) -> float:
         """Uniform in [0, 1)."""
         ...
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    async def sleep(self, delay: timedelta) -> None:
-        await asyncio.sleep(max(delay, ZERO).total_seconds())
 
 
 def age_of(moment: datetime, now: datetime) -> timedelta:

@@ -155,12 +155,20 @@ SEVERITY: Final[tuple[type[ReconcileError], ...]] = (
 
 def iter_leaves(error: BaseException) -> Iterator[BaseException]:
     """The single errors inside nested exception groups, in order; a plain error is its own leaf."""
-    if isinstance(error, BaseExceptionGroup):
-        group: BaseExceptionGroup[BaseException] = error
-        for inner in group.exceptions:
-            yield from iter_leaves(inner)
-    else:
+    inside = inner_errors(error)
+    if not inside:
         yield error
+    for inner in inside:
+        yield from iter_leaves(inner)
+
+
+def inner_errors(error: BaseException) -> tuple[BaseException, ...]:
+    """The members of a group; a plain error has none, and no group is empty."""
+    match error:
+        case BaseExceptionGroup(exceptions=exceptions):
+            return tuple(exceptions)
+        case _:
+            return ()
 
 
 def find_worst(errors: Iterable[ReconcileError]) -> ReconcileError | None:
@@ -170,4 +178,4 @@ def find_worst(errors: Iterable[ReconcileError]) -> ReconcileError | None:
 
 def severity_of(error: ReconcileError) -> int:
     """Place of an error's class in `SEVERITY`, 0 being the worst."""
-    return next(place for place, known in enumerate(SEVERITY) if isinstance(error, known))
+    return min(SEVERITY.index(known) for known in type(error).__mro__ if known in SEVERITY)

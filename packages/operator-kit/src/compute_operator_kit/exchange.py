@@ -124,7 +124,7 @@ class Reply:
 
 
 @contextlib.asynccontextmanager
-async def closing_chunks(answer: Answer) -> AsyncIterator[AsyncIterator[bytes]]:
+async def closing_chunks(answer: Answer) -> AsyncGenerator[AsyncIterator[bytes]]:
     """The chunks of an answer, ended when we leave: a generator left to the collector
     ends some other time.
     """
@@ -168,6 +168,14 @@ class Exchange:
             raise error_of_connection(self.request_of(call), cause) from cause
         self._answered(call, answer.status, answer.headers)
         return answer
+
+    async def fail(self, call: Call, answer: Answer) -> ReconcileError:
+        """The error for an answer whose body nobody has read yet."""
+        try:
+            async with asyncio.timeout(self._at.request_timeout.total_seconds()):
+                return self.error_of(call, await self.finish(call, answer))
+        except OSError as cause:
+            return error_of_connection(self.request_of(call), cause)
 
     async def _exchange(self, call: Call) -> Answer:
         answer = await self._attempt(call)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TypeAlias, assert_never
 
 from compute_operator_kit.errors import UnavailableError
@@ -31,7 +31,7 @@ class Locks:
         return len(self._locks)
 
     @contextlib.asynccontextmanager
-    async def hold(self, key: ObjectKey | None) -> AsyncIterator[None]:
+    async def hold(self, key: ObjectKey | None) -> AsyncGenerator[None]:
         if key is None:
             yield
             return

@@ -30,6 +30,9 @@ class Part(StrEnum):
     STATUS = "status"
 
 
+# Far longer than any difference is held.
+FORGOTTEN_AFTER: Final = timedelta(minutes=1)
+FORGETTING_FROM: Final = 1024
 # Long enough for what a refusal itself sets off (our status, a held one) to have come and gone;
 # short enough that whatever else wakes the key is not kept waiting.
 REFUSED_FOR: Final = timedelta(seconds=5)
@@ -57,8 +60,18 @@ class Memory:
 
     def hold(self, key: ObjectKey, part: Part, settle: timedelta, now: timedelta) -> timedelta:
         """How much longer a provisional difference waits; zero when it must go out."""
-        since = self._since.setdefault((key, part), now)
+        since = self._since.get((key, part), now)
+        if now - since > FORGOTTEN_AFTER:
+            since = now  # what waited then is long gone, and nobody came to say so
+        self._since[(key, part)] = since
+        self._drop_forgotten(now)
         return max(ZERO, since + settle - now)
+
+    def _drop_forgotten(self, now: timedelta) -> None:
+        """Differences that vanished with their object; they must not pile up."""
+        if len(self._since) > FORGETTING_FROM:
+            oldest = now - FORGOTTEN_AFTER
+            self._since = {at: since for at, since in self._since.items() if since >= oldest}
 
     def settle(self, key: ObjectKey, part: Part) -> None:
         """There is no difference any more, or it was sent."""

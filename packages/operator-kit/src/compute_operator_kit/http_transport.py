@@ -9,7 +9,7 @@ not for us: a credential must not travel elsewhere.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -102,11 +102,13 @@ class AiohttpAnswer:
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def _plain_errors() -> Generator[None]:
     """The library's errors in the words of the seam: never sent, or not known."""
     try:
         yield
-    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError) as cause:
+    except aiohttp.ClientConnectorCertificateError as cause:
+        raise ConnectionRefusedError("connecting: the certificate is not trusted") from cause
+    except aiohttp.ClientConnectorError as cause:
         raise ConnectionRefusedError(f"connecting: {type(cause).__name__}") from cause
     except OSError:
         raise

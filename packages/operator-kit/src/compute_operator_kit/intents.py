@@ -30,12 +30,18 @@ LOOK_AGAIN: Final = timedelta(seconds=1)
 class Owned:
     """The fields of an object that are ours; every other field is foreign and stays as it is."""
 
-    labels: Mapping[str, str | None] = field(default_factory=dict)  # None: must not be there
-    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    labels: Mapping[str, str | None] = field(
+        default_factory=dict[str, str | None]
+    )  # None: must not be there
+    annotations: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     owners: tuple[OwnerReference, ...] = ()  # each must be there, found by UID
     has_only_these_owners: bool = False
-    whole: JsonMapping = field(default_factory=dict)  # members of the object that are ours whole
-    parts: JsonMapping = field(default_factory=dict)  # of other members only these; None: not there
+    whole: JsonMapping = field(
+        default_factory=dict[str, JsonValue]
+    )  # members of the object that are ours whole
+    parts: JsonMapping = field(
+        default_factory=dict[str, JsonValue]
+    )  # of other members only these; None: not there
 
 
 # guards ----------------------------------------------------------------------------------------
@@ -104,7 +110,7 @@ class Ensure:
     reason: str
     uid: Uid | None = None
     resource_version: str = ""  # given: only if it is still in that version
-    initial: JsonMapping = field(default_factory=dict)
+    initial: JsonMapping = field(default_factory=dict[str, JsonValue])
     provisional: bool = False
     settle: timedelta | None = None  # how long a provisional difference waits; None: as configured
     only_under: OnlyUnder | None = None
@@ -155,7 +161,7 @@ class AddFinalizer:
     uid: Uid
     finalizer: str
     reason: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

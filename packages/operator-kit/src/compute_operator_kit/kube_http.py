@@ -44,6 +44,7 @@ from compute_operator_kit.objects import Absent, Delivered, Snapshot, parse_obje
 from compute_operator_kit.paths import collection_path, group_path, object_path, with_query
 from compute_operator_kit.watch_lines import LineSplitter, parse_event
 from compute_operator_kit.wire import (
+    Json,
     JsonMapping,
     JsonObject,
     UndecodableError,
@@ -128,7 +129,7 @@ class KubeHttp:
                 yield (Expired(),)
                 return
             if answer.status != 200:
-                raise self._exchange.error_of(call, await self._exchange.finish(call, answer))
+                raise await self._exchange.fail(call, answer)
             splitter = LineSplitter()
             async with closing_chunks(answer) as chunks:
                 async for chunk in chunks:
@@ -321,12 +322,11 @@ class KubeHttp:
             unreadable=len(items) - len(readable),
         )
 
-    def _item(self, kind: Kind, item: object) -> Delivered | None:
+    def _item(self, kind: Kind, item: Json) -> Delivered | None:
         if not isinstance(item, dict):
             return None
-        body: JsonObject = item
         try:
-            return parse_object(self.plane, kind, body, None)
+            return parse_object(self.plane, kind, item, None)
         except UndecodableError:
             return None
 

@@ -89,9 +89,9 @@ class Manager:
 
         return tell
 
-    def synced(self, plane: Plane) -> None:
+    def synced(self, plane: Plane, kind: Kind) -> None:
         for station in self._turns:
-            station.on_synced()
+            station.on_synced(plane, kind)
         engaged = self._means.planes.find(plane.name)
         if engaged is None or not engaged.is_synced or plane.name in self._whole:
             return

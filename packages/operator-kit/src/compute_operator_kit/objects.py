@@ -22,7 +22,7 @@ from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
     decode_object,
-    encode,
+    encode_to_keep,
     member_int,
     member_text,
 )
@@ -133,7 +133,7 @@ def parse_object(plane: PlaneName, kind: Kind, body: JsonObject, raw: bytes | No
         raise UndecodableError(f"reading {kind.kind}: no metadata")
     is_whole = "apiVersion" in body and "kind" in body  # items of a typed list carry neither
     if found.pop("managedFields", None) is not None or not is_whole or raw is None:
-        raw = encode({"apiVersion": kind.api_version, "kind": kind.kind, **body})
+        raw = encode_to_keep({"apiVersion": kind.api_version, "kind": kind.kind, **body})
     metadata = parse_metadata(found)
     if not metadata.name or kind.namespaced != bool(metadata.namespace):
         raise UndecodableError(f"reading {kind.kind}: no name, or a namespace that does not fit")

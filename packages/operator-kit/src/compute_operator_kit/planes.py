@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -67,7 +67,7 @@ class Watched:
 
     role: Role
     kind: Kind
-    indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
+    indexes: Mapping[str, IndexFunction] = field(default_factory=dict[str, IndexFunction])
     selector: Selector = EVERYTHING
     is_optional: bool = False  # not served counts as known: nothing waits for it
 
@@ -89,8 +89,8 @@ class Listener(Protocol):
         """
         ...
 
-    def synced(self, plane: Plane) -> None:
-        """One of its stores is complete, or the kind is known not to be served."""
+    def synced(self, plane: Plane, kind: Kind) -> None:
+        """The store of a kind is complete, or the kind is known not to be served."""
         ...
 
     def recovered(self, plane: Plane) -> None:
@@ -176,7 +176,7 @@ class Planes:
     def planes(self, role: Role) -> tuple[PlaneName, ...]:
         return tuple(sorted(self._by_role[role]))
 
-    def engaged(self, role: Role) -> Iterable[Engaged]:
+    def engaged(self, role: Role) -> Collection[Engaged]:
         return self._by_role[role].values()
 
     def view(self, plane: PlaneName, kind: Kind) -> View:
@@ -258,7 +258,7 @@ class Planes:
             measures=self._setting.measures,
             selector=item.selector,
             tell=self._teller(engaged.plane.role, item.kind),
-            tell_synced=lambda: self._on_synced(engaged),
+            tell_synced=lambda: self._on_synced(engaged, item.kind),
         )
         return Reflector(engaged.kube, engaged.plane.role, engaged.stores[item.kind], around)
 
@@ -273,9 +273,9 @@ class Planes:
 
         return tell
 
-    def _on_synced(self, engaged: Engaged) -> None:
+    def _on_synced(self, engaged: Engaged, kind: Kind) -> None:
         for listener in tuple(self._listeners):
-            listener.synced(engaged.plane)
+            listener.synced(engaged.plane, kind)
         self._report(engaged.plane.role)
 
     def _on_lane(self, engaged: Engaged) -> None:

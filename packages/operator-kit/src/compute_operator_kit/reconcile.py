@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -69,11 +69,11 @@ class NoSpans:
     """Traces nothing."""
 
     @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Iterator[PassSpan]:  # noqa: ARG002
+    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:  # noqa: ARG002
         yield self
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:  # noqa: ARG002
+    def step(self, name: str) -> Generator[None]:  # noqa: ARG002
         yield
 
     def set_outcome(self, outcome: str) -> None:
@@ -155,12 +155,6 @@ class Judgement:
     def is_terminal(self) -> bool:
         """Not tried again until something changes."""
         return bool(self.errors) and all(isinstance(e, RejectedError) for e in self.errors)
-
-    @property
-    def away(self) -> str:
-        """The plane that was away, if that is what kept the pass from ending well."""
-        found = (error.plane for error in self.errors if isinstance(error, UnavailableError))
-        return next(found, "")
 
 
 async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: timedelta) -> Judgement:

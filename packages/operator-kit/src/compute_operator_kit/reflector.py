@@ -221,18 +221,18 @@ class Reflector:
         match event:
             case Changed(delivered):
                 version = parse_version(delivered.snapshot.metadata.resource_version)
-                if version < self.store.seen_version:
+                if self._is_older(version):
                     return self._regressed()
                 self._tell(self.store.put(delivered))
             case Removed(delivered):
                 version = parse_version(delivered.snapshot.metadata.resource_version)
-                if version < self.store.seen_version:
+                if self._is_older(version):
                     return self._regressed()
                 key = delivered.snapshot.key
                 self._tell(self.store.remove(key.namespace, key.name))
             case Bookmark(text):
                 version = parse_version(text)
-                if version < self.store.seen_version:
+                if self._is_older(version):
                     return self._regressed()
             case Illegible(text):
                 version = parse_version(text)
@@ -244,6 +244,10 @@ class Reflector:
                 assert_never(event)
         self.store.reach(version)
         return _Next.GO_ON
+
+    def _is_older(self, version: int) -> bool:
+        """Older than what was seen already; an event that tells no version (0) says nothing."""
+        return 0 < version < self.store.seen_version
 
     def _regressed(self) -> _Next:
         """Versions went back: restored from a backup, or out of order. Only a list tells

@@ -12,24 +12,34 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeAlias
 
 from compute_operator_kit import measures as names
 from compute_operator_kit.apply import Applier
 from compute_operator_kit.apply.desk import Means
-from compute_operator_kit.backoff import Attempts, plan_retry
+from compute_operator_kit.backoff import Attempts, Retry, plan_retry
 from compute_operator_kit.cache import Change
 from compute_operator_kit.clock import ZERO, Random
 from compute_operator_kit.controller import RESYNC_JITTER, Controller, Dropped, Mapper
-from compute_operator_kit.errors import ForbiddenError, RejectedError, UnavailableError
+from compute_operator_kit.errors import (
+    ForbiddenError,
+    ReconcileError,
+    RejectedError,
+    UnavailableError,
+)
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.outcomes import soonest
-from compute_operator_kit.planes import SINGLE_ROLES
+from compute_operator_kit.planes import SINGLE_ROLES, Engaged, Plane
 from compute_operator_kit.reconcile import Judgement, Verdict, call_safely
 from compute_operator_kit.workqueue import FairQueue, Priority, Taken
-from compute_operator_kit.write_gate import WriteGate
+from compute_operator_kit.write_gate import Awaited, WriteGate
 
 logger = logging.getLogger(__name__)
+
+
+# A cache by its plane, or, while no plane of a role is engaged, by that role.
+_Cache: TypeAlias = tuple[PlaneName | Role, Kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,9 @@ class Station:
         self._troubles: dict[ObjectKey, _Trouble] = {}
         # Until a plane answers again; and not before the key's own back-off is over.
         self._parked: dict[PlaneName, dict[ObjectKey, timedelta]] = {}
-        self._unsynced: dict[ObjectKey, None] = {}
+        # By the cache that is not complete, so that one that becomes so wakes its own keys only.
+        self._unsynced: dict[_Cache, dict[ObjectKey, None]] = {}
+        self._held: set[ObjectKey] = set()  # waiting for a store, which will call once
         self._added = 0
 
     # waking ----------------------------------------------------------------------------------
@@ -108,10 +120,10 @@ class Station:
                 reason=dropped.reason,
             )
 
-    def on_synced(self) -> None:
-        """Some cache became complete: what waited for one looks whether it was its own."""
-        waiting, self._unsynced = self._unsynced, {}
-        self._wake_all(waiting, Priority.BACKGROUND)
+    def on_synced(self, plane: Plane, kind: Kind) -> None:
+        """A cache became complete: what waited for it may go on, or finds the next one it needs."""
+        for cache in ((plane.name, kind), (plane.role, kind)):
+            self._wake_all(self._unsynced.pop(cache, {}), Priority.BACKGROUND)
 
     def on_engaged(self, plane: PlaneName) -> None:
         """All caches of a plane are complete."""
@@ -142,14 +154,20 @@ class Station:
         self.applier.forget(is_gone)
         for key in [key for key in self._troubles if is_gone(key)]:
             del self._troubles[key]
-        for key in [key for key in self._unsynced if is_gone(key)]:
-            del self._unsynced[key]
-        self._gate.forget(is_gone)
-        waited = self._parked.pop(plane, {})
+        for unsynced in self._unsynced.values():
+            for key in [key for key in unsynced if is_gone(key)]:
+                del unsynced[key]
         for parked in self._parked.values():
             for key in [key for key in parked if is_gone(key)]:
                 del parked[key]
-        self._wake_all((key for key in waited if not is_gone(key)), Priority.FRESH)
+        # A store of that plane will never call again; who waited for it looks without it.
+        stranded, self._held = self._held, set()
+        self._gate.forget(is_gone)
+        waited = dict.fromkeys(self._parked.pop(plane, {}))
+        for cache in [cache for cache in self._unsynced if cache[0] == plane]:
+            waited |= self._unsynced.pop(cache)
+        left = (key for key in (*waited, *sorted(stranded)) if not is_gone(key))
+        self._wake_all(left, Priority.FRESH)
 
     def _wake_all(self, keys: Iterable[ObjectKey], priority: Priority) -> None:
         for key in keys:
@@ -170,21 +188,34 @@ class Station:
         engaged = self._planes.find(key.plane)
         if engaged is None:
             return False  # dropped: the plane's next engagement lists everything again
-        if not self._is_synced(key, engaged.plane.role):
-            self._unsynced[key] = None
+        missing = self._find_incomplete(engaged)
+        if missing is not None:
+            self._unsynced.setdefault(missing, {})[key] = None
             return False
         if engaged.lane.is_open:
-            self._parked.setdefault(key.plane, {})[key] = ZERO
+            self._parked.setdefault(key.plane, {}).setdefault(key, ZERO)
             return False
         awaited = self._gate.ensure_ready(key)
         if awaited is not None:
             self._around.measures.count(names.STALE_SKIPS, controller=self.controller.name)
-            awaited.store.when_met(awaited.expectation, lambda: self.wake(key))
+            self._hold(key, awaited)
             return False
         return True
 
-    def _is_synced(self, key: ObjectKey, role: Role) -> bool:
-        """Whether all caches a pass on this key reads are complete.
+    def _hold(self, key: ObjectKey, awaited: Awaited) -> None:
+        """Until the store has seen it; a key woken a thousand times meanwhile still waits once."""
+        if key in self._held:
+            return
+        self._held.add(key)
+
+        def release() -> None:
+            self._held.discard(key)
+            self.wake(key)
+
+        awaited.store.when_met(awaited.expectation, release)
+
+    def _find_incomplete(self, engaged: Engaged) -> _Cache | None:
+        """The first cache that a pass on a key of this plane reads and that is not complete.
 
         Those of its own plane, and those of planes that exist once. Of the many planes of another
         role a pass reads one or none; which, only the pass knows, and an incomplete cache answers
@@ -193,15 +224,18 @@ class Station:
         for watch in self.controller.watches:
             if not watch.is_needed:
                 continue
-            if watch.role is role:
-                places = [self._planes.get(key.plane)]
+            if watch.role is engaged.plane.role:
+                places: Iterable[Engaged] = (engaged,)
             elif watch.role in SINGLE_ROLES:
-                places = list(self._planes.engaged(watch.role))
+                places = self._planes.engaged(watch.role)
+                if not places:
+                    return (watch.role, watch.kind)
             else:
                 continue
-            if not places or not all(place.is_known(watch.kind) for place in places):
-                return False
-        return True
+            for place in places:
+                if not place.is_known(watch.kind):
+                    return (place.plane.name, watch.kind)
+        return None
 
     # settling --------------------------------------------------------------------------------
 
@@ -228,13 +262,25 @@ class Station:
         worst = judgement.worst
         reason = worst.reason if worst is not None else ""
         self._troubles[key] = replace(before, attempts=retry.attempts, reason=reason)
-        away = self._planes.find(PlaneName(judgement.away))
-        if away is not None and away.lane.is_open:
-            # One probe for all of them: the plane's answer wakes the key, not a timer of its own.
-            due = self._clock.monotonic() + (retry.delay or ZERO)
-            self._parked.setdefault(away.plane.name, {})[key] = due
-            return None
-        return retry.delay
+        near = [error for error in judgement.errors if not self._is_parked(key, error, retry)]
+        if len(near) == len(judgement.errors):
+            return retry.delay
+        # What else failed is not to wait for the far plane.
+        return (
+            plan_retry(near, before.attempts, self.controller.retry, chance).delay if near else None
+        )
+
+    def _is_parked(self, key: ObjectKey, error: ReconcileError, retry: Retry) -> bool:
+        """Puts the key aside for a plane that does not answer.
+
+        One probe for all keys: the plane's answer wakes them, not a timer of each.
+        """
+        away = self._planes.find(PlaneName(error.plane))
+        if not isinstance(error, UnavailableError) or away is None or not away.lane.is_open:
+            return False
+        due = self._clock.monotonic() + (retry.delay or ZERO)
+        self._parked.setdefault(away.plane.name, {})[key] = due
+        return True
 
     def _look_again(self, key: ObjectKey, wait: timedelta | None) -> None:
         chance = 2.0 * self._around.random.random() - 1.0

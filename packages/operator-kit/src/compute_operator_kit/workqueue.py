@@ -160,6 +160,11 @@ class FairQueue(Generic[K]):
             del self._again[key]
         return len(set(gone) | set(waiting))
 
+    @property
+    def timers(self) -> int:
+        """Timers held, superseded ones included: what a queue costs beside its keys."""
+        return len(self._heap)
+
     def next_due(self) -> timedelta | None:
         """When the earliest timer fires."""
         self._drop_stale_timers()

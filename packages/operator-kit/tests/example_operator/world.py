@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -58,7 +58,7 @@ class RecordedPasses:
     open: list[str] = field(default_factory=list)
 
     @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Iterator[PassSpan]:
+    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
         name = f"{controller} {key}"
         self.open.append(name)
         try:
@@ -67,7 +67,7 @@ class RecordedPasses:
             self.open.remove(name)
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
+    def step(self, name: str) -> Generator[None]:
         self.open.append(name)
         try:
             yield

@@ -1003,6 +1003,17 @@ def test_a_kind_that_is_not_cached_is_read_from_its_plane() -> None:
     play(scenario)
 
 
+def test_a_pass_may_ask_a_plane_for_what_no_cache_has_seen_yet() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        session = workshop.begin()
+        assert await session.read(KEY) == Absent()
+        theirs: JsonObject = {"apiVersion": THING.api_version, "kind": "Thing"}
+        await workshop.stranger.create(KEY, {**theirs, "metadata": {"name": "web"}})
+        assert isinstance(await session.read(KEY), Snapshot)
+
+    play(scenario)
+
+
 def test_what_a_pass_wrote_is_what_its_next_intent_sees() -> None:
     async def scenario(workshop: Workshop) -> None:
         session = workshop.begin()

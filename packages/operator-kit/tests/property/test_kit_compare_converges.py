@@ -21,12 +21,12 @@ TEXTS = st.dictionaries(NAMES, st.text(alphabet="pq", max_size=2), max_size=3)
 WISHES = st.dictionaries(
     NAMES, st.one_of(st.none(), st.text(alphabet="pq", max_size=2)), max_size=3
 )
-VALUES = st.recursive(
+VALUES: st.SearchStrategy[Json] = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3)),
     max_leaves=8,
 )
-SPECS = st.dictionaries(NAMES, VALUES, max_size=3)
+SPECS: st.SearchStrategy[JsonObject] = st.dictionaries(NAMES, VALUES, max_size=3)
 PARTS = st.dictionaries(
     NAMES,
     st.one_of(st.none(), VALUES, st.dictionaries(NAMES, st.one_of(st.none(), SCALARS), max_size=2)),

@@ -126,6 +126,17 @@ def test_a_provisional_difference_waits_from_when_it_first_arose() -> None:
     assert memory.hold(key, Part.STATUS, settle, at + settle) == settle
 
 
+def test_what_was_held_long_ago_is_not_held_against_a_new_difference() -> None:
+    memory, key = Memory(), a_key()
+    settle = timedelta(milliseconds=200)
+    memory.hold(key, Part.STATUS, settle, SECOND)
+    assert memory.hold(key, Part.STATUS, settle, timedelta(hours=1)) == settle
+    for number in range(3000):
+        at = timedelta(hours=2) + number * SECOND
+        memory.hold(a_key(f"n{number}"), Part.STATUS, settle, at)
+    assert len(memory) < 1100
+
+
 def test_a_settle_of_zero_holds_nothing_back() -> None:
     assert Memory().hold(a_key(), Part.STATUS, timedelta(), SECOND) == timedelta()
 

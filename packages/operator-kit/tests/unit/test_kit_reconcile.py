@@ -66,7 +66,6 @@ async def test_the_worst_error_names_the_pass() -> None:
     judgement = await judge(Result(None, (CONFLICT, REFUSED, AWAY)))
     assert judgement.worst is REFUSED
     assert judgement.outcome == "ForbiddenError"
-    assert judgement.away == "hub"
     assert not judgement.is_terminal
     assert (await judge(Result(None, (REFUSED,)))).is_terminal
 

@@ -15,6 +15,7 @@ from compute_quota_client._config import QuotaSettings
 from compute_quota_client._connections import Connections
 from compute_quota_client._credentials import Credentials, FixedCredentials, KubeconfigCredentials
 from compute_quota_client._exceptions import QuotaUsageError
+from compute_quota_client._exchange import Exchanges
 from compute_quota_client._kubeconfig import Kubeconfig
 from compute_quota_client._material import Material
 from compute_quota_client._project import ProjectQuota
@@ -56,10 +57,10 @@ class QuotaClient:
         known = credentials or FixedCredentials(Material(origin=self._origin))
         self._connections = Connections(known.found, transport)
         self._states = ProjectStates(surroundings.chance)
+        self._exchanges = Exchanges(self._connections, settings.user_agent, surroundings.wall_clock)
         self._sender = Sender(
-            connections=self._connections,
+            exchanges=self._exchanges,
             credentials=known,
-            settings=settings,
             states=self._states,
             surroundings=surroundings,
         )
@@ -110,6 +111,7 @@ class QuotaClient:
         """Ends all watches and closes all connections; operations under way fail."""
         self._connections.closed = True
         await self._watches.aclose()
+        await self._exchanges.aclose()
         await self._connections.aclose()
 
     async def __aenter__(self) -> Self:

@@ -19,11 +19,11 @@ from compute_quota_client._exceptions import (
     QuotaUnavailableError,
     QuotaUsageError,
 )
+from compute_quota_client._exchange import Lost
 from compute_quota_client._judge import judge, judge_identity
 from compute_quota_client._models import check_identity
 from compute_quota_client._requests import PlaneRequests, found_in
 from compute_quota_client._retry import is_server_failure
-from compute_quota_client._sender import Lost
 from compute_quota_client._verdicts import Absent, Mismatch, NotOurs, Released, Verdict
 from compute_quota_client._watch import ClaimWatch
 

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from compute_quota_client._answers import Answer, Attempt, error_of
 from compute_quota_client._clock import loop_now
 from compute_quota_client._exceptions import Operation, QuotaProtocolError
+from compute_quota_client._exchange import Call
 from compute_quota_client._retry import OPERATION_LIMIT
-from compute_quota_client._sender import Call, Sender
 from compute_quota_client._verdicts import Absent
 from compute_quota_client._wire import (
     WireClaim,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from compute_quota_client._models import Claim, FoundClaim
+    from compute_quota_client._sender import Sender
     from compute_quota_client._urls import PlaneUrls
 
 PAGE: Final = 500

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 
@@ -25,45 +24,18 @@ from compute_quota_client._answers import Answer, Attempt, error_of
 from compute_quota_client._circuit import Admission
 from compute_quota_client._clock import loop_now
 from compute_quota_client._exceptions import QuotaError, QuotaUnavailableError
+from compute_quota_client._exchange import Call, Exchanges, Lost
 from compute_quota_client._telemetry import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from compute_quota_client._config import QuotaSettings
-    from compute_quota_client._connections import Connections
     from compute_quota_client._credentials import Credentials
     from compute_quota_client._material import Material
     from compute_quota_client._projects import ProjectState, ProjectStates
     from compute_quota_client._surroundings import Surroundings
 
-_T = TypeVar("_T")
 _Got = TypeVar("_Got", bound="Answer | httpx.Response")
-# httpx gives up first and says why; this one ends what httpx does not bound, such as a body that
-# trickles in.
-_GRACE: Final = timedelta(milliseconds=100)
-_REDACTED: Final = b"[redacted]"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request, ready to be sent as often as its kind allows."""
-
-    attempt: Attempt
-    method: str
-    url: httpx.URL
-    params: Mapping[str, str] = field(default_factory=dict[str, str])
-    content: bytes | None = None
-    content_type: str = "application/json"
-    silence_limit: timedelta = _retry.READ_LIMIT
-
-
-class Lost(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
-    """The exchange broke; `blames_plane` says whether the plane's health is in doubt."""
-
-    def __init__(self, cause: str, *, blames_plane: bool = True) -> None:
-        super().__init__(cause)
-        self.blames_plane = blames_plane
 
 
 class Sender:
@@ -72,19 +44,16 @@ class Sender:
     def __init__(
         self,
         *,
-        connections: Connections,
+        exchanges: Exchanges,
         credentials: Credentials,
-        settings: QuotaSettings,
         states: ProjectStates,
         surroundings: Surroundings,
     ) -> None:
-        self._connections = connections
+        self._exchanges = exchanges
         self._credentials = credentials
-        self._settings = settings
         self._states = states
         self._telemetry = surroundings.telemetry
         self._chance = surroundings.chance
-        self._wall_clock = surroundings.wall_clock
 
     async def send_repeatable(self, call: Call, deadline: timedelta) -> Answer:
         """Tries up to three times; the answer is below 500.
@@ -119,10 +88,7 @@ class Sender:
         """
 
         async def exchange(material: Material) -> Answer:
-            async with self._connections.for_requests(material) as pool:
-                request = self._request(call, material, deadline)
-                response = await self._bounded(_whole(pool, request), request, deadline)
-                return self._answer(response, material)
+            return await self._exchanges.send(call, material, deadline)
 
         with self._states.using(call.attempt.project) as state:
             return await self._admitted(call, state, deadline, exchange)
@@ -138,16 +104,7 @@ class Sender:
         async with AsyncExitStack() as stack:
 
             async def exchange(material: Material) -> httpx.Response | Answer:
-                pool = await stack.enter_async_context(self._connections.for_watches(material))
-                request = self._request(call, material, deadline)
-                response = await self._bounded(
-                    pool.handle_async_request(request), request, deadline
-                )
-                stack.push_async_callback(response.aclose)
-                if response.status_code == 200:
-                    return response
-                await self._bounded(response.aread(), request, deadline)
-                return self._answer(response, material)
+                return await self._exchanges.open(call, material, deadline, stack)
 
             state = stack.enter_context(self._states.using(call.attempt.project))
             found = await self._admitted(call, state, deadline, exchange)
@@ -168,6 +125,9 @@ class Sender:
         renewed = False
         while True:
             await self._wait_for_turn(call.attempt, state, deadline)
+            if loop_now() >= deadline:
+                # Sent now it could only time out, and the plane would be blamed for it.
+                raise call.attempt.unavailable("there is no time left")
             material = await self._material(call.attempt, renew=False)
             got = await self._accounted(call, state, material, exchange)
             if not isinstance(got, Answer) or got.status not in {401, 429}:
@@ -243,68 +203,3 @@ class Sender:
             return await self._credentials.current(loop_now())
         except QuotaError as error:
             raise attempt.auth(str(error)) from error
-
-    def _request(self, call: Call, material: Material, deadline: timedelta) -> httpx.Request:
-        headers = {"Accept": "application/json", "User-Agent": self._settings.user_agent}
-        if call.content is not None:
-            headers["Content-Type"] = call.content_type
-        if material.token is not None:
-            headers["Authorization"] = f"Bearer {material.token}"
-        left = max(deadline - loop_now(), timedelta(0)).total_seconds()
-        timeout = httpx.Timeout(
-            connect=min(_retry.CONNECT_LIMIT.total_seconds(), left),
-            read=call.silence_limit.total_seconds(),
-            write=_retry.READ_LIMIT.total_seconds(),
-            pool=left,
-        )
-        extensions: dict[str, object] = {"timeout": timeout.as_dict()}
-        if material.tls_server_name is not None:
-            extensions["sni_hostname"] = material.tls_server_name
-        return httpx.Request(
-            call.method,
-            call.url,
-            params=call.params or None,
-            content=call.content,
-            headers=headers,
-            extensions=extensions,
-        )
-
-    @staticmethod
-    async def _bounded(exchange: Awaitable[_T], request: httpx.Request, deadline: timedelta) -> _T:
-        """The result of `exchange` before the deadline, or `Lost`."""
-        try:
-            async with asyncio.timeout_at((deadline + _GRACE).total_seconds()):
-                return await exchange
-        except httpx.PoolTimeout as error:
-            raise Lost("no connection became free", blames_plane=False) from error
-        except (httpx.TimeoutException, TimeoutError) as error:
-            raise Lost(f"timed out ({type(error).__name__})") from error
-        except (httpx.TransportError, httpx.StreamError, httpx.DecodingError) as error:
-            raise Lost(f"the connection failed ({type(error).__name__})") from error
-        finally:
-            # The cause of an error holds its request: the credential must not travel with it.
-            request.headers.pop("Authorization", None)
-
-    def _answer(self, response: httpx.Response, material: Material) -> Answer:
-        status, body = response.status_code, response.content
-        if status >= 400 and material.token is not None:
-            body = body.replace(material.token.encode(), _REDACTED)
-        return Answer(status, body, self._pause_wanted(status, response.headers.get("Retry-After")))
-
-    def _pause_wanted(self, status: int, header: str | None) -> timedelta | None:
-        if status not in {429, 503}:
-            return None
-        wanted = _retry.parse_retry_after(header, self._wall_clock())
-        if wanted is None and status == 429:
-            wanted = _retry.DEFAULT_PAUSE
-        return None if wanted is None else max(wanted, _retry.SHORTEST_PAUSE)
-
-
-async def _whole(pool: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
-    """The answer with its body; the connection is free again, or closed if anything went wrong."""
-    response = await pool.handle_async_request(request)
-    try:
-        await response.aread()
-    finally:
-        await response.aclose()
-    return response

@@ -30,6 +30,9 @@ def ssl_context(material: Material) -> ssl.SSLContext:
     """
     try:
         authority = None if material.ca is None else material.ca.decode("ascii")
+        if authority is not None and not authority.strip():
+            # Python would take nothing for "whomever the system trusts".
+            raise ValueError("empty")
         context = ssl.create_default_context(cadata=authority)
     except (ssl.SSLError, ValueError):
         raise QuotaUsageError(

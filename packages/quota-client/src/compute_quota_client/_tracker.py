@@ -14,7 +14,6 @@ anybody wants.
 from __future__ import annotations
 
 from datetime import timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from compute_quota_client._exceptions import QuotaUsageError
@@ -97,16 +96,19 @@ class ClaimTracker:
 
     @property
     def verdicts(self) -> Mapping[ClaimKey, Verdict]:
-        """The last verdict on every claim that is known."""
+        """The last verdict on every claim that is known, as of now."""
         shared = self._shared
-        return MappingProxyType({} if shared is None else shared.verdicts)
+        return {} if shared is None else dict(shared.verdicts)
 
     def verdict(self, namespace: str, name: str) -> Verdict | Absent | None:
         """The last verdict on one claim; `Absent` if it is known not to exist, None if nothing is
         known.
         """
-        known = self.verdicts.get(ClaimKey(namespace, name))
-        return Absent() if known is None and self.synced else known
+        shared = self._shared
+        if shared is None:
+            return None
+        known = shared.verdicts.get(ClaimKey(namespace, name))
+        return Absent() if known is None and shared.is_synced else known
 
     @property
     def _shared(self) -> SharedWatch | None:

@@ -67,10 +67,15 @@ class SharedWatch:
 
     def remove(self, follower: object, idle_ttl: timedelta) -> None:
         """`follower` does not any more; without any the watch stops `idle_ttl` later."""
-        if self._followers.pop(follower, None) is not None and not self._followers:
+        if self._followers.pop(follower, None) is None or self._followers:
+            return
+        if self.is_running:
             loop = asyncio.get_running_loop()
-            stop = self._watches.stop
-            self._stopping = loop.call_later(idle_ttl.total_seconds(), stop, self)
+            delay = idle_ttl.total_seconds()
+            self._stopping = loop.call_later(delay, self._watches.stop, self)
+        else:
+            # It only waited for a place: there is nothing to keep warm.
+            self._watches.stop(self)
 
     def start(self) -> None:
         """Runs, in a task of its own."""
@@ -122,32 +127,36 @@ class Watches:
     def __init__(self, surroundings: Surroundings) -> None:
         self.chance = surroundings.chance
         self._telemetry = surroundings.telemetry
-        self._shared: dict[tuple[str, str], SharedWatch] = {}
+        self._running: dict[tuple[str, str], SharedWatch] = {}
+        # In the order they came: the first gets the next place.
+        self._waiting: dict[tuple[str, str], SharedWatch] = {}
         self._iterated: set[ClaimWatch] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
     def find(self, project: str, selector: str) -> SharedWatch | None:
         """The shared watch, if there is one."""
-        return self._shared.get((project, selector))
+        key = (project, selector)
+        return self._running.get(key) or self._waiting.get(key)
 
     def share(self, requests: PlaneRequests, selector: str) -> SharedWatch:
         """The shared watch, made if there is none and started if there is a place."""
-        key = (requests.project, selector)
-        shared = self._shared.get(key)
+        shared = self.find(requests.project, selector)
         if shared is None:
-            shared = self._shared[key] = SharedWatch(self, requests, selector)
+            shared = SharedWatch(self, requests, selector)
+            self._waiting[shared.key] = shared
             self._fill_places()
         return shared
 
     def stop(self, shared: SharedWatch) -> None:
         """Stops a shared watch and gives its place to the one that waits longest."""
-        if self._shared.get(shared.key) is shared:
-            del self._shared[shared.key]
+        for shelf in (self._waiting, self._running):
+            if shelf.get(shared.key) is shared:
+                del shelf[shared.key]
         task = shared.cancel()
         if task is not None:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
-        self._fill_places()
+            self._fill_places()
 
     async def follow(self, watch: ClaimWatch) -> AsyncGenerator[WatchEvent, None]:
         """The events of a watch that its caller iterates, ended with the client."""
@@ -163,17 +172,15 @@ class Watches:
         """Ends all of them and waits until they have ended."""
         for watch in self._iterated:
             watch.end()
-        for shared in list(self._shared.values()):
+        self._waiting.clear()
+        for shared in list(self._running.values()):
             self.stop(shared)
         if self._ending:
             await asyncio.wait(set(self._ending))
 
     def _fill_places(self) -> None:
-        running = sum(shared.is_running for shared in self._shared.values())
-        for shared in self._shared.values():
-            if running >= MAX_RUNNING:
-                break
-            if not shared.is_running:
-                shared.start()
-                running += 1
-        self._telemetry.watches_running(running)
+        while self._waiting and len(self._running) < MAX_RUNNING:
+            key = next(iter(self._waiting))
+            self._running[key] = self._waiting.pop(key)
+            self._running[key].start()
+        self._telemetry.watches_running(len(self._running))

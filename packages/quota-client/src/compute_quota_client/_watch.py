@@ -22,8 +22,8 @@ import httpx
 
 from compute_quota_client._clock import loop_now
 from compute_quota_client._exceptions import Operation, QuotaError, QuotaUnavailableError
+from compute_quota_client._exchange import Call
 from compute_quota_client._retry import Chance, spread_delay
-from compute_quota_client._sender import Call
 from compute_quota_client._stream import (
     Bookmark,
     GarbageLineError,
@@ -75,7 +75,7 @@ class ClaimWatch:
     def end(self) -> None:
         """Ends the watch: whoever waits for its next event gets none."""
         self._ended = True
-        if self._patience is not None:
+        if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def events(self) -> AsyncGenerator[WatchEvent, None]:

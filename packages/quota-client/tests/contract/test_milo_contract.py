@@ -214,25 +214,43 @@ async def fake_milo(stack: AsyncExitStack, _: pytest.FixtureRequest) -> Milo:
     return Milo(quota, await stack.enter_async_context(admin), "acme", "other")
 
 
-async def simulated_milo(_: AsyncExitStack, __: pytest.FixtureRequest) -> Milo:
-    if importlib.util.find_spec("compute_sim_planes.milo") is None:
-        pytest.skip("compute_sim_planes.milo does not exist yet")
-    raise NotImplementedError("wire compute_sim_planes.milo here: a transport and two projects")
+async def simulated_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> Milo:
+    """The one of sim-planes, over TLS on loopback, so that everything between is real."""
+    if importlib.util.find_spec("compute_sim_planes") is None:
+        pytest.skip("sim-planes is not installed: this package's own environment has no sibling")
+    # Only here: see above.
+    from compute_sim_planes.milo.serving import serve_milo
+
+    request.getfixturevalue("enter_real_time")()
+    folder: Path = request.getfixturevalue("tmp_path")
+    served = await stack.enter_async_context(serve_milo(folder, "acme", "other"))
+    quota = await stack.enter_async_context(QuotaClient.from_kubeconfig(served.kubeconfig))
+    admin = await stack.enter_async_context(administrator(served.kubeconfig))
+    milo = Milo(quota, admin, "acme", "other")
+    # First touches have a test of their own; the others need not wait a second for each kind.
+    for project in ("acme", "other"):
+        for path in ("/api/v1/namespaces", f"{QUOTA}/resourcegrants", f"{QUOTA}/resourceclaims"):
+            await admin.get(milo.plane(project) + path)
+    return milo
+
+
+def administrator(kubeconfig: Path) -> httpx.AsyncClient:
+    material = Kubeconfig(kubeconfig, None, allow_exec=False).load()
+    headers = {"Authorization": f"Bearer {material.token}"} if material.token else {}
+    return httpx.AsyncClient(
+        base_url=material.origin, verify=ssl_context(material), headers=headers, trust_env=False
+    )
 
 
 async def named_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> Milo:
     path, project = os.getenv("MILO_CONTRACT_KUBECONFIG"), os.getenv("MILO_CONTRACT_PROJECT")
     if not path or not project:
         pytest.skip("MILO_CONTRACT_KUBECONFIG and MILO_CONTRACT_PROJECT are not set")
-    request.getfixturevalue("real_time")
+    request.getfixturevalue("enter_real_time")()
     request.getfixturevalue("socket_enabled")
-    material = Kubeconfig(Path(path), None, allow_exec=False).load()
     quota = await stack.enter_async_context(QuotaClient.from_kubeconfig(path))
-    headers = {"Authorization": f"Bearer {material.token}"} if material.token else {}
-    admin = httpx.AsyncClient(
-        base_url=material.origin, verify=ssl_context(material), headers=headers, trust_env=False
-    )
-    return Milo(quota, await stack.enter_async_context(admin), project, None)
+    admin = await stack.enter_async_context(administrator(Path(path)))
+    return Milo(quota, admin, project, None)
 
 
 BACKENDS: Final = {"fake": fake_milo, "sim": simulated_milo, "named": named_milo}

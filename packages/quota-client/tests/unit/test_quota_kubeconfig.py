@@ -196,6 +196,16 @@ def test_yaml_without_a_parser_names_the_extra_to_install(
         load(path)
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"garbage"])
+def test_a_ca_file_without_certificate_is_refused_and_never_the_systems(
+    write_kubeconfig: Write, content: bytes
+) -> None:
+    path = write_kubeconfig({**SERVER, "certificate-authority": "ca.crt"})
+    (path.parent / "ca.crt").write_bytes(content)
+    with pytest.raises(QuotaUsageError, match="certificate-authority"):
+        QuotaClient.from_kubeconfig(path)
+
+
 def test_a_ca_or_certificate_that_is_none_is_refused_by_name(
     write_kubeconfig: Write, ca: bytes
 ) -> None:

@@ -12,11 +12,21 @@ from compute_quota_client import (
     Operation,
     Pending,
     QuotaClient,
+    QuotaSettings,
     QuotaThrottledError,
     QuotaUnavailableError,
+    Surroundings,
 )
+from compute_quota_client._answers import Attempt
 from compute_quota_client._clock import loop_now
-from compute_quota_client.testing import Failure, FakeQuota, a_claim
+from compute_quota_client._connections import Connections
+from compute_quota_client._credentials import FixedCredentials
+from compute_quota_client._exchange import Call, Exchanges
+from compute_quota_client._material import Material
+from compute_quota_client._projects import ProjectStates
+from compute_quota_client._sender import Sender
+from compute_quota_client._urls import plane_urls
+from compute_quota_client.testing import SERVER, Failure, FakeQuota, a_claim
 
 SECOND = timedelta(seconds=1)
 
@@ -123,6 +133,29 @@ async def test_429s_are_waited_out_until_the_operation_has_no_time_left(
     with pytest.raises(QuotaThrottledError):
         await quota.project("acme").read("default", "x")
     assert 8 * SECOND < now() - before <= 10 * SECOND
+
+
+@pytest.mark.spec("Q-12")
+async def test_an_operation_without_time_left_sends_nothing_and_blames_nobody(
+    fake: FakeQuota,
+) -> None:
+    material, surroundings = Material(origin=SERVER), Surroundings()
+    states = ProjectStates(surroundings.chance)
+    connections = Connections(material, fake.transport)
+    sender = Sender(
+        exchanges=Exchanges(connections, "test", surroundings.wall_clock),
+        credentials=FixedCredentials(material),
+        states=states,
+        surroundings=surroundings,
+    )
+    url = plane_urls(SERVER, QuotaSettings(), "acme").claims()
+    call = Call(Attempt("acme", Operation.LIST), "GET", url)
+    for _ in range(10):
+        with pytest.raises(QuotaUnavailableError, match="no time left"):
+            await sender.send_once(call, loop_now())
+    assert fake.requests == []
+    with states.using("acme") as state:
+        assert not state.circuit.is_open
 
 
 @pytest.mark.spec("Q-12")

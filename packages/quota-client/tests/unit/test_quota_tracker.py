@@ -141,6 +141,20 @@ async def test_the_65th_polls_and_gets_the_next_free_place(
 
 
 @pytest.mark.spec("Q-17")
+async def test_whoever_waited_longest_gets_the_next_place_unless_he_left(
+    fake: FakeQuota, quota: QuotaClient
+) -> None:
+    trackers = [ClaimTracker(quota.project(f"project-{n}"), SELECTOR) for n in range(67)]
+    followings = [tracker.follow(ignore) for tracker in trackers]
+    await settle()
+    followings[64].close()
+    followings[3].close()
+    await asyncio.sleep(301)
+    assert [n for n, tracker in enumerate(trackers) if not tracker.synced] == [3, 64, 66]
+    assert fake.open_watches == 64
+
+
+@pytest.mark.spec("Q-17")
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [

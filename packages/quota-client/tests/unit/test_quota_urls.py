@@ -101,6 +101,21 @@ async def test_bad_names_are_refused_before_anything_is_sent(
     assert fake.requests == []
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("user_agent", ""),
+        ("user_agent", "a\r\nX-Injected: 1"),
+        ("field_manager", "x" * 129),
+        ("field_manager", "å"),
+        ("plane", "elsewhere"),
+    ],
+)
+def test_settings_refuse_what_cannot_be_sent(field: str, value: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        QuotaSettings.model_validate({field: value})
+
+
 def test_settings_refuse_what_they_do_not_know() -> None:
     with pytest.raises(ValueError, match="retries"):
         QuotaSettings.model_validate({"retries": 5})

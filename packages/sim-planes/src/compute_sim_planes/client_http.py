@@ -34,15 +34,21 @@ class HttpTransport:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> HttpAnswer:
-        response = await self._session.request(
-            method,
-            # Encoded already, segment by segment: normalising again would undo it.
-            URL(self._origin + target, encoded=True),
-            headers={**headers, **self._headers},
-            data=body,
-            allow_redirects=False,
-            ssl=self._context if self._context is not None else True,
-        )
+        try:
+            response = await self._session.request(
+                method,
+                # Encoded already, segment by segment: normalising again would undo it.
+                URL(self._origin + target, encoded=True),
+                headers={**headers, **self._headers},
+                data=body,
+                allow_redirects=False,
+                ssl=self._context if self._context is not None else True,
+            )
+        except aiohttp.ClientError as failure:
+            if isinstance(failure, OSError):
+                raise
+            # A server that hangs up on us is told like any other broken connection.
+            raise ConnectionResetError(f"asking a server: {type(failure).__name__}") from failure
         return HttpAnswer(response)
 
     async def close(self) -> None:

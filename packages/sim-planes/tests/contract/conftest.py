@@ -36,6 +36,12 @@ def server_files(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
     return make_server_files(tmp_path_factory.mktemp("tls"))
 
 
+@pytest.fixture(scope="session")
+def other_authority(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An authority that has signed nothing anybody serves."""
+    return make_server_files(tmp_path_factory.mktemp("other-tls")).authority.read_bytes()
+
+
 @pytest_asyncio.fixture
 async def api_server(
     planes_backend: str, server_files: ServerFiles

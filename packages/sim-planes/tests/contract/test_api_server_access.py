@@ -83,8 +83,8 @@ async def test_a_user_without_rights_is_told_which_one_he_lacks(
     refused.expect(403)
     assert refused.reason == "Forbidden"
     assert refused.message == (
-        'widgets.contract.example.com "one" is forbidden: User "bob" cannot get resource "widgets" in '
-        f'API group "contract.example.com" in the namespace "{namespace}"'
+        'widgets.contract.example.com "one" is forbidden: User "bob" cannot get resource "widgets" '
+        f'in API group "contract.example.com" in the namespace "{namespace}"'
     )
     assert refused.details == {
         "name": "one",
@@ -93,8 +93,8 @@ async def test_a_user_without_rights_is_told_which_one_he_lacks(
     }
     listed = await bob.get("/api/v1/nodes")
     assert listed.message == (
-        'nodes is forbidden: User "bob" cannot list resource "nodes" in API group "" at the cluster '
-        "scope"
+        'nodes is forbidden: User "bob" cannot list resource "nodes" in API group "" at the '
+        "cluster scope"
     )
     status = await bob.merge(f"{widgets}/one/status", {"status": {}})
     assert status.message == (

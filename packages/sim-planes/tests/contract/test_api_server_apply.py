@@ -169,8 +169,8 @@ async def test_a_manager_must_say_who_it_is(api: Api, widgets: str) -> None:
     refused = await api.send("PATCH", f"{widgets}/one", a_widget(), APPLY_PATCH)
     refused.expect(422)
     assert refused.message == (
-        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply '
-        "patch"
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
+        "apply patch"
     )
 
 

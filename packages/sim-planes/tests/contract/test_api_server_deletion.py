@@ -211,6 +211,24 @@ async def test_in_the_foreground_the_owner_waits_for_those_who_block(
     await gone(api, f"{config_maps}/owner")
 
 
+async def test_in_the_foreground_the_owner_does_not_wait_for_those_who_do_not_block(
+    api: Api, namespace: str
+) -> None:
+    config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    owner = (await api.post(config_maps, a_config_map("owner"))).expect(201)
+    child = a_config_map(
+        "child", ownerReferences=[*owned_by(owner, blocks=False)], finalizers=[FINALIZER]
+    )
+    (await api.post(config_maps, child)).expect(201)
+    await api.delete(f"{config_maps}/owner", {"propagationPolicy": "Foreground"})
+    await gone(api, f"{config_maps}/owner")
+    await eventually(
+        lambda: api.get(f"{config_maps}/child"),
+        lambda found: "deletionTimestamp" in metadata_of(found.body),
+    )
+    await let_go(api, f"{config_maps}/child")
+
+
 async def test_an_unknown_propagation_is_refused(api: Api, widgets: str) -> None:
     (await api.post(widgets, a_widget())).expect(201)
     refused = await api.delete(f"{widgets}/one", {"propagationPolicy": "Sideways"})

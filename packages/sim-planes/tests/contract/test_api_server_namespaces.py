@@ -87,8 +87,8 @@ async def test_while_content_remains_a_namespace_says_what_and_takes_nothing_new
     refused.expect(403)
     assert refused.reason == "Forbidden"
     assert refused.message == (
-        'widgets.contract.example.com "late" is forbidden: unable to create new content in namespace '
-        f"{namespace} because it is being terminated"
+        'widgets.contract.example.com "late" is forbidden: unable to create new content in '
+        f"namespace {namespace} because it is being terminated"
     )
     assert objects_at(refused.details, "causes") == [
         {

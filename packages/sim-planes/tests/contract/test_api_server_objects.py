@@ -1,4 +1,4 @@
-"""Create, read, replace: versions, generations, status, defaults, what the server keeps to itself."""
+"""Create, read, replace: versions, generations, status, and what the server keeps to itself."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ async def test_a_custom_object_cannot_be_replaced_without_a_version(api: Api, wi
     refused = await api.put(f"{widgets}/one", a_widget())
     refused.expect(422)
     assert refused.message == (
-        'widgets.contract.example.com "one" is invalid: metadata.resourceVersion: Invalid value: 0: '
-        "must be specified for an update"
+        'widgets.contract.example.com "one" is invalid: metadata.resourceVersion: Invalid value: '
+        "0: must be specified for an update"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from compute_sim_planes.api_server.testing import Api, a_config_map, a_widget
 from compute_sim_planes.json_types import JsonObject
@@ -32,12 +33,13 @@ async def test_another_kind_or_version_in_the_body_is_refused(api: Api, widgets:
     mismatched = await api.post(widgets, {**a_widget(), "kind": "Gadget"})
     mismatched.expect(422)
     assert mismatched.message == (
-        'Gadget.contract.example.com "one" is invalid: kind: Invalid value: "Gadget": must be Widget'
+        'Gadget.contract.example.com "one" is invalid: kind: Invalid value: "Gadget": '
+        "must be Widget"
     )
 
 
 async def test_objects_may_be_sent_as_yaml(api: Api, widgets: str) -> None:
-    text = b"apiVersion: contract.example.com/v1\nkind: Widget\nmetadata: {name: one}\nspec: {size: 3}\n"
+    text = yaml.safe_dump(a_widget(spec={"size": 3})).encode()
     reply = await api.send("POST", widgets, text, "application/yaml")
     assert reply.expect(201)["spec"] == {"size": 3, "color": "red"}
 

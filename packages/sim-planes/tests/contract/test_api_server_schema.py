@@ -72,7 +72,10 @@ async def test_an_int_or_string_keeps_its_type(api: Api, widgets: str) -> None:
         ),
         (
             {"size": "big"},
-            'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"',
+            (
+                'spec.size: Invalid value: "string": '
+                'spec.size in body must be of type integer: "string"'
+            ),
             "FieldValueTypeInvalid",
         ),
         (

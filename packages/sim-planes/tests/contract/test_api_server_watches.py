@@ -176,7 +176,7 @@ async def test_a_bookmark_tells_the_version_when_the_time_is_nearly_over(
         widgets, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds=4
     ) as watch:
         events = await watch.rest(timedelta(seconds=20))
-    assert {event["type"] for event in events} == {"BOOKMARK"}
+    assert {string_at(event, "type") for event in events} == {"BOOKMARK"}
     assert int(version_of(object_at(events[-1], "object"))) >= int(version)
 
 

@@ -2,26 +2,23 @@
 
 What cannot be read is a value of its own here (`Unreadable`), never an empty list: a missing list
 must not look like a missing city. Objects may have bypassed admission, so every field is read as if
-it could be anything.
+it could be anything. Only what this Workload is about is looked up and decoded: a pass must not
+grow with its neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final
+
+from typing_extensions import override
 
 from compute_api_types import labels, names
-from compute_management_operator.kinds import (
-    DEPLOYMENT,
-    LOCATION,
-    NETWORK,
-    PROJECT,
-    WORKLOAD,
-)
-from compute_operator_kit.cache import Caches, Serving
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
+from compute_management_operator.networking import Networking, Off, consult, served_cities
+from compute_operator_kit.cache import Caches, View
+from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
 from compute_operator_kit.wire import (
     Json,
@@ -34,19 +31,6 @@ from compute_operator_kit.wire import (
 
 DEPLOYMENTS_BY_WORKLOAD: Final = "workload"
 """Index of WorkloadDeployments: the uid of the Workload they belong to."""
-
-
-class Networking(StrEnum):
-    """Whether networking kinds are consulted (operations.md 1.4)."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Off:
-    """Networking is off for a kind: every city counts as served, no network is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +56,10 @@ class NetworkName:
 
     namespace: str
     name: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +88,10 @@ class Seen:
     networks: tuple[NetworkName, ...]
     status: JsonObject
     deployments: tuple[Deployment, ...]  # of this Workload, by name
-    holders: Mapping[str, str]  # names taken in the namespace → uid of the Workload that holds it
+    holders: Mapping[str, str]  # names we might use that are taken → uid of the Workload behind
     served: frozenset[str] | Unreadable | Off  # city codes with a Location
     present_networks: frozenset[NetworkName] | Unreadable | Off
     is_project_deleting: bool = False
-
-
-Found: TypeAlias = Snapshot | Absent | Unreadable
 
 
 def observe(key: ObjectKey, caches: Caches, networking: Networking) -> Seen | None:
@@ -114,24 +99,28 @@ def observe(key: ObjectKey, caches: Caches, networking: Networking) -> Seen | No
     if names.parse_hub_namespace(key.namespace) is not None:
         return None  # a hub copy, should planes share an API server
     workload = caches.view(key.plane, WORKLOAD).get(key.namespace, key.name)
-    beside = caches.view(key.plane, DEPLOYMENT).snapshots(key.namespace)
-    if isinstance(workload, Absent | Unreadable) or isinstance(beside, Unreadable):
+    if isinstance(workload, Absent | Unreadable):
         return None
-    deployments = tuple(read_deployment(snapshot) for snapshot in beside)
+    beside = caches.view(key.plane, DEPLOYMENT)
+    found = beside.by_index(DEPLOYMENTS_BY_WORKLOAD, workload.metadata.uid)
+    if isinstance(found, Unreadable):
+        return None
     body = workload.decode()
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
+    placements = read_placements(spec)
+    networks = read_networks(template, key.namespace)
     return Seen(
         key=key,
         metadata=workload.metadata,
         template=template,
-        placements=_placements(member_list(spec, "placements")),
-        networks=_networks(template, key.namespace),
+        placements=placements,
+        networks=networks,
         status=member_object(body, "status"),
-        deployments=_of_workload(deployments, workload.metadata.uid),
-        holders={deployment.name: deployment.workload_uid for deployment in deployments},
-        served=_served(key.plane, caches, networking),
-        present_networks=_present_networks(key.plane, caches, networking),
+        deployments=_in_namespace(found, key.namespace),
+        holders=dict(_holders(workload.metadata, placements, beside)),
+        served=served_cities(caches, key.plane, networking),
+        present_networks=_present(caches, key.plane, networking, networks),
         is_project_deleting=_is_project_deleting(key.plane, caches),
     )
 
@@ -157,28 +146,10 @@ def workload_uid_of(metadata: Metadata, spec: JsonObject) -> str:
     return referred or metadata.labels.get(labels.WORKLOAD_UID, "")
 
 
-def index_by_workload(metadata: Metadata, body: JsonObject) -> Iterable[str]:
-    """For deployments: the uid of their Workload; one without a uid is in no index."""
-    uid = workload_uid_of(metadata, member_object(body, "spec"))
-    return (uid,) if uid else ()
-
-
-def city_code_of(location: JsonObject) -> str:
-    """The city a Location stands for, "" where it names none that could ever be routed to."""
-    topology = member_object(member_object(location, "spec"), "topology")
-    code = member_text(topology, labels.TOPOLOGY_CITY_CODE)
-    return code if names.is_routable_city(code) else ""
-
-
-def _of_workload(found: Iterable[Deployment], uid: Uid) -> tuple[Deployment, ...]:
-    ours = (deployment for deployment in found if deployment.workload_uid == uid)
-    return tuple(sorted(ours, key=lambda deployment: deployment.name))
-
-
-def _placements(found: list[Json]) -> tuple[Placement, ...]:
+def read_placements(spec: JsonObject) -> tuple[Placement, ...]:
     """Placements in spec order; of a repeated name the first counts, of a repeated city too."""
     placements: dict[str, Placement] = {}
-    for entry in found:
+    for entry in member_list(spec, "placements"):
         if isinstance(entry, dict) and (name := member_text(entry, "name")):
             settings = member_object(entry, "scaleSettings")
             cities = _collapsed(member_list(entry, "cityCodes"))
@@ -194,13 +165,14 @@ def _collapsed(codes: list[Json]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def _networks(template: JsonObject, namespace: str) -> tuple[NetworkName, ...]:
+def read_networks(template: JsonObject, namespace: str) -> tuple[NetworkName, ...]:
+    """The Networks a template of a Workload in this namespace refers to, each once."""
     interfaces = member_list(member_object(template, "spec"), "networkInterfaces")
-    references = [
+    references = (
         member_object(interface, "network")
         for interface in interfaces
         if isinstance(interface, dict)
-    ]
+    )
     named = (
         NetworkName(
             member_text(reference, "namespace") or namespace, member_text(reference, "name")
@@ -210,33 +182,43 @@ def _networks(template: JsonObject, namespace: str) -> tuple[NetworkName, ...]:
     return tuple(dict.fromkeys(network for network in named if network.name))
 
 
-def _consulted(
-    plane: PlaneName, kind: Kind, caches: Caches, networking: Networking
-) -> tuple[Snapshot, ...] | Unreadable | Off:
-    if networking is Networking.OFF:
-        return Off()
-    view = caches.view(plane, kind)
-    if networking is Networking.AUTO and view.serving is Serving.NOT_SERVED:
-        return Off()
-    return view.snapshots()
+def _in_namespace(found: Iterable[Snapshot], namespace: str) -> tuple[Deployment, ...]:
+    """A uid that was copied into another namespace makes nothing there ours."""
+    return tuple(read_deployment(one) for one in found if one.key.namespace == namespace)
 
 
-def _served(
-    plane: PlaneName, caches: Caches, networking: Networking
-) -> frozenset[str] | Unreadable | Off:
-    found = _consulted(plane, LOCATION, caches, networking)
-    if isinstance(found, Unreadable | Off):
-        return found
-    return frozenset(city_code_of(location.decode()) for location in found) - {""}
+def _holders(
+    workload: Metadata, placements: Iterable[Placement], beside: View
+) -> Iterator[tuple[str, str]]:
+    """Names we might use and somebody has: whose they are."""
+    for name in possible_names(workload, placements):
+        entry = beside.entry(workload.namespace, name)
+        if entry is not None:
+            yield name, next(iter(entry.values.get(DEPLOYMENTS_BY_WORKLOAD, ())), "")
 
 
-def _present_networks(
-    plane: PlaneName, caches: Caches, networking: Networking
+def possible_names(workload: Metadata, placements: Iterable[Placement]) -> Iterator[str]:
+    """Every name a deployment of this Workload may be given."""
+    for placement in placements:
+        for code in placement.city_codes:
+            found = names.derive_deployment_names(
+                workload=workload.name,
+                workload_uid=workload.uid,
+                placement=placement.name,
+                city_code=code,
+            )
+            if found.plain is not None:
+                yield found.plain
+            yield found.hashed
+
+
+def _present(
+    caches: Caches, plane: PlaneName, networking: Networking, wanted: Iterable[NetworkName]
 ) -> frozenset[NetworkName] | Unreadable | Off:
-    found = _consulted(plane, NETWORK, caches, networking)
+    found = consult(caches, plane, NETWORK, networking)
     if isinstance(found, Unreadable | Off):
         return found
-    return frozenset(NetworkName(one.key.namespace, one.key.name) for one in found)
+    return frozenset(one for one in wanted if found.entry(one.namespace, one.name) is not None)
 
 
 def _is_project_deleting(plane: PlaneName, caches: Caches) -> bool:

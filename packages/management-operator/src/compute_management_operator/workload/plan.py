@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, TypeAlias
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
+from compute_management_operator.networking import Off
 from compute_management_operator.workload.observe import (
     Deployment,
     Identity,
     NetworkName,
-    Off,
     Placement,
     Seen,
 )
@@ -27,12 +28,14 @@ from compute_operator_kit.intents import (
     Owned,
     Plan,
     RemoveFinalizer,
+    Wait,
 )
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.objects import OwnerReference, Unreadable
 from compute_operator_kit.wire import JsonMapping
 
 ACTION: Final = "PlacingWorkload"
+AT_ONCE: Final = timedelta()
 
 
 # what becomes of one (placement, city) -----------------------------------------------------------
@@ -59,7 +62,7 @@ class NotServed:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Locations cannot be read, so nothing is concluded."""
+    """Locations, or the networks it needs, cannot be read: nothing is concluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,9 @@ def plan(seen: Seen) -> Plan:
         return Plan.of(
             AddFinalizer(
                 seen.key, seen.metadata.uid, labels.WORKLOAD_FINALIZER, reasons.DEPLOYMENT_CREATED
-            )
+            ),
+            # The next pass must not depend on an event: it may be lost.
+            Wait(seen.key, reasons.DEPLOYMENT_CREATED, AT_ONCE),
         )
     if missing_networks(seen):
         # What is placed stays, what left the spec goes, and nothing starts without a network.
@@ -104,7 +109,7 @@ def wanted_identities(seen: Seen) -> dict[Identity, Placement]:
 
 def verdicts(seen: Seen) -> dict[Identity, Verdict]:
     """What becomes of every (placement, city); names given out here are taken for the next one."""
-    found = {deployment.identity: deployment for deployment in seen.deployments}
+    found = _chosen(seen)
     holders = dict(seen.holders)
     decided: dict[Identity, Verdict] = {}
     for identity in wanted_identities(seen):
@@ -120,8 +125,16 @@ def verdicts(seen: Seen) -> dict[Identity, Verdict]:
     return decided
 
 
+def _chosen(seen: Seen) -> dict[Identity, Deployment]:
+    """The deployment of each identity; should there be several, a live one, then by name."""
+    chosen: dict[Identity, Deployment] = {}
+    for deployment in sorted(seen.deployments, key=lambda one: one.metadata.is_deleting):
+        chosen.setdefault(deployment.identity, deployment)
+    return chosen
+
+
 def _judge_new(seen: Seen, identity: Identity, holders: Mapping[str, str]) -> Verdict:
-    if isinstance(seen.served, Unreadable):
+    if isinstance(seen.served, Unreadable) or are_networks_unknown(seen):
         return Undecided()
     is_served = isinstance(seen.served, Off) or identity.city_code in seen.served
     if not (is_served and names.is_routable_city(identity.city_code)):
@@ -140,6 +153,11 @@ def _judge_new(seen: Seen, identity: Identity, holders: Mapping[str, str]) -> Ve
     return NameTaken(both.plain or both.hashed)
 
 
+def are_networks_unknown(seen: Seen) -> bool:
+    """Whether it needs networks and nobody can tell if they are there."""
+    return bool(seen.networks) and isinstance(seen.present_networks, Unreadable)
+
+
 def missing_networks(seen: Seen) -> tuple[NetworkName, ...]:
     """Networks the template names and the project does not have; none while nobody can tell."""
     if isinstance(seen.present_networks, Unreadable | Off):
@@ -151,6 +169,18 @@ def orphans(seen: Seen) -> tuple[Deployment, ...]:
     """Deployments whose (placement, city) left the spec."""
     wanted = wanted_identities(seen)
     return tuple(one for one in seen.deployments if one.identity not in wanted)
+
+
+def leftovers(seen: Seen) -> tuple[Deployment, ...]:
+    """Deployments beside the one that each (placement, city) has: orphans, and doubles that
+    somebody made, which are nobody's to delete but theirs.
+    """
+    wanted, chosen = wanted_identities(seen), _chosen(seen)
+    return tuple(
+        one
+        for one in seen.deployments
+        if one.identity not in wanted or chosen[one.identity] is not one
+    )
 
 
 def _orphans(seen: Seen) -> Iterator[Intent]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from management_builders.workload import Builders
 
 from compute_api_types import labels
-from compute_management_operator.workload.observe import Deployment, NetworkName, Off
-from compute_management_operator.workload.plan import NameHeld, NameTaken, plan, verdicts
+from compute_management_operator.networking import Off
+from compute_management_operator.workload.observe import Deployment, NetworkName
+from compute_management_operator.workload.plan import (
+    NameHeld,
+    NameTaken,
+    leftovers,
+    plan,
+    verdicts,
+)
 from compute_operator_kit.intents import (
     AddFinalizer,
     Delete,
@@ -17,8 +26,11 @@ from compute_operator_kit.intents import (
     IfUnchanged,
     Plan,
     RemoveFinalizer,
+    Wait,
 )
 from compute_operator_kit.objects import Unreadable
+
+TWO_CITIES = {"texas": ("DFW", "LHR")}
 
 
 @pytest.fixture
@@ -41,7 +53,14 @@ def deleted(decided: Plan) -> list[str]:
 @pytest.mark.spec("M-06")
 def test_the_first_pass_adds_only_the_finalizer(build: Builders) -> None:
     decided = plan(build.a_moment(has_finalizer=False))
-    assert [type(one) for one in decided] == [AddFinalizer]
+    assert [type(one) for one in decided] == [AddFinalizer, Wait]
+
+
+@pytest.mark.spec("M-06")
+def test_the_pass_after_the_finalizer_waits_for_no_event(build: Builders) -> None:
+    (_, wait) = plan(build.a_moment(has_finalizer=False))
+    assert isinstance(wait, Wait)
+    assert wait.retry_after == timedelta()
 
 
 @pytest.mark.spec("M-07")
@@ -171,11 +190,34 @@ def test_with_a_network_missing_orphans_go_and_nothing_else_moves(build: Builder
     assert not updated(decided)
 
 
-@pytest.mark.parametrize("present", [Unreadable("Unavailable"), Off()])
-def test_networks_nobody_can_tell_about_hold_up_nothing(
-    build: Builders, present: Unreadable | Off
+def test_without_networking_no_network_is_looked_for(build: Builders) -> None:
+    assert created(plan(build.a_moment(present=Off()))) == ["web-texas-dfw"]
+
+
+def test_unreadable_networks_create_nothing_and_keep_nobody_from_being_updated(
+    build: Builders,
 ) -> None:
-    assert created(plan(build.a_moment(present=present))) == ["web-texas-dfw"]
+    away = Unreadable("Unavailable")
+    runs = build.a_deployment("texas", "DFW")
+    decided = plan(build.a_moment(present=away, deployments=(runs,), placements=TWO_CITIES))
+    assert updated(decided) == [runs.name]
+    assert not created(decided)
+    assert not deleted(decided)
+
+
+def test_a_workload_without_networks_does_not_wait_for_them(build: Builders) -> None:
+    away = Unreadable("Unavailable")
+    assert created(plan(build.a_moment(present=away, networks=()))) == ["web-texas-dfw"]
+
+
+def test_of_two_deployments_of_one_city_a_live_one_counts(build: Builders) -> None:
+    going = build.a_deployment("texas", "DFW", name="a", is_deleting=True)
+    live = build.a_deployment("texas", "DFW", name="b")
+    double = build.a_deployment("texas", "DFW", name="c")
+    seen = build.a_moment(deployments=(going, live, double))
+    assert updated(plan(seen)) == ["b"]
+    assert not deleted(plan(seen))
+    assert [one.name for one in leftovers(seen)] == ["a", "c"]
 
 
 def test_a_network_of_another_namespace_is_looked_for_there(build: Builders) -> None:

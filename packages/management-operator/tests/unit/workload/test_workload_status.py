@@ -6,10 +6,15 @@ import pytest
 from management_builders.workload import Builders
 
 from compute_api_types import conditions, reasons
-from compute_management_operator.workload.observe import Deployment, Off, Seen
+from compute_management_operator.networking import Off
+from compute_management_operator.workload.observe import Deployment, Seen
 from compute_management_operator.workload.plan import plan
-from compute_management_operator.workload.status import report
-from compute_operator_kit.errors import InvalidSpecError
+from compute_management_operator.workload.status.report import (
+    rejections,
+    report,
+    tell_rejection,
+)
+from compute_operator_kit.errors import InvalidSpecError, ServerAnswer, UnavailableError
 from compute_operator_kit.intents import Emit, Ensure, SetStatus
 from compute_operator_kit.objects import Unreadable
 from compute_operator_kit.outcomes import Applied, Effect, Outcome
@@ -256,10 +261,66 @@ def test_a_rejected_deployment_is_an_event_and_stops_no_status(build: Builders) 
     (wanted,) = [one for one in plan(seen) if isinstance(one, Ensure)]
     refused = InvalidSpecError(reasons.REFUSED, "creating WorkloadDeployment: refused")
     outcomes = Applied((Outcome(wanted, Effect.FAILED, error=refused),))
-    planned = list(report(seen, outcomes, build.now))
-    assert isinstance(planned[0], SetStatus)
-    (event,) = [one for one in planned if isinstance(one, Emit)]
+    assert isinstance(next(iter(report(seen, outcomes, build.now))), SetStatus)
+    (message,) = rejections(outcomes).values()
+    event = tell_rejection(seen, message)
     assert (event.reason, event.type) == ("DeploymentRejected", "Warning")
+    assert event.message == (
+        'Deployment "web-texas-dfw" was rejected: creating WorkloadDeployment: refused'
+    )
+
+
+@pytest.mark.spec("M-24")
+def test_a_rejection_is_told_in_the_words_of_the_server_and_others_are_none(
+    build: Builders,
+) -> None:
+    seen = build.a_moment(placements={"texas": ("DFW", "LHR")})
+    first, second = [one for one in plan(seen) if isinstance(one, Ensure)]
+    answer = ServerAnswer(422, "Invalid", "spec.template: too long")
+    refused = InvalidSpecError("Invalid", "creating it: 422", answer=answer)
+    away = UnavailableError("Unreachable", "creating it: no connection")
+    outcomes = Applied(
+        (
+            Outcome(first, Effect.FAILED, error=refused),
+            Outcome(second, Effect.FAILED, error=away),
+        )
+    )
+    assert rejections(outcomes) == {
+        "web-texas-dfw": 'Deployment "web-texas-dfw" was rejected: spec.template: too long'
+    }
+
+
+def test_a_deployment_made_in_this_pass_is_counted(build: Builders) -> None:
+    seen = build.a_moment(deployments=(build.a_deployment("texas", "LHR"),))
+    assert told(build, seen, Effect.WRITTEN).status["deployments"] == 2
+    assert told(build, seen, Effect.FAILED).status["deployments"] == 1
+
+
+def test_a_double_that_somebody_made_keeps_the_workload_from_being_ready(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    double = build.a_deployment("texas", "DFW", name="x", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs, double))).status
+    assert condition(status, "Ready")[:2] == ("False", "InstancesProvisioning")
+
+
+def test_unreadable_networks_leave_what_was_said_about_them(build: Builders) -> None:
+    missing = build.a_moment(networks=("absent",))
+    said = stored(told(build, missing).status)
+    away = build.a_moment(networks=("absent",), present=Unreadable("Unavailable"), status=said)
+    status = told(build, away).status
+    assert condition(status, "Available")[1] == "NetworkNotFound"
+    assert condition(status, "Ready")[1] == "NetworkNotFound"
+    silent = build.a_moment(networks=("absent",), present=Unreadable("Unavailable"))
+    assert condition(told(build, silent).status, "Ready")[1] == "InstancesProvisioning"
+
+
+def test_each_placement_that_begins_to_be_blocked_is_an_event(build: Builders) -> None:
+    first = build.a_moment(placements={"moon": ("TYCHO",), "texas": ("DFW",)})
+    said = stored(told(build, first).status)
+    more = {"moon": ("TYCHO",), "texas": ("DFW",), "mars": ("OLYMPUS",)}
+    seen = build.a_moment(placements=more, status=said)
+    events = [one for one in report(seen, carried_out(seen), build.now) if isinstance(one, Emit)]
+    assert [one.message for one in events] == ["No location found for city codes: OLYMPUS"]
 
 
 def test_a_blocker_that_users_can_act_on_is_an_event_once(build: Builders) -> None:
@@ -285,3 +346,11 @@ def test_a_malformed_deployment_status_breaks_nothing(build: Builders, malformed
     status = told(build, build.a_moment(deployments=(odd,))).status
     assert (status["replicas"], status["readyReplicas"]) == (0, 0)
     assert condition(status, "Ready")[0] == "False"
+
+
+@pytest.mark.spec("M-21")
+def test_a_deployment_moved_in_this_pass_has_not_answered_yet(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs,)), Effect.WRITTEN).status
+    assert (status["updatedReplicas"], status["currentReplicas"]) == (0, 0)
+    assert status["readyReplicas"] == 1

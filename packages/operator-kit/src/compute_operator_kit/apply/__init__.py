@@ -34,6 +34,7 @@ from compute_operator_kit.intents import (
 )
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.kube import Writer
+from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.outcomes import Applied, Effect, Outcome
 from compute_operator_kit.write_gate import WriteGate
 
@@ -63,6 +64,11 @@ class Session:
         self._desk = desk
         self._outcomes: list[Outcome] = []
 
+    @property
+    def so_far(self) -> Applied:
+        """What became of every plan of this pass."""
+        return Applied(tuple(self._outcomes))
+
     async def apply(self, plan: Plan) -> Applied:
         """Carries out all of it; errors are in the answer, so that a status can still
         tell of them.
@@ -71,6 +77,12 @@ class Session:
         for intent in plan:
             self._outcomes.append(await self._attempt(intent))
         return Applied(tuple(self._outcomes[begin:]))
+
+    async def read(self, key: ObjectKey) -> Snapshot | Absent:
+        """A fresh answer of the plane, for what no cache holds; decide from caches
+        wherever you can.
+        """
+        return await self._desk.kube_to_read(key).get(key)
 
     async def _attempt(self, intent: Intent) -> Outcome:
         memory, clock = self._desk.memory, self._desk.means.clock

@@ -9,7 +9,7 @@ what is decided by its neighbours.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -148,7 +148,7 @@ class Desk:
         return Outcome(intent, Effect.HELD, "Provisional", wait=left) if left > ZERO else None
 
     @asynccontextmanager
-    async def guarded(self, guards: Sequence[Guard]) -> AsyncIterator[Refusal | None]:
+    async def guarded(self, guards: Sequence[Guard]) -> AsyncGenerator[Refusal | None]:
         """Holds the guards' locks, in one order for everybody, and asks the guards under them."""
         async with AsyncExitStack() as stack:
             for lock in sorted({guard.lock for guard in guards if guard.lock is not None}):

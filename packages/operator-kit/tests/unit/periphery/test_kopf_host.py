@@ -23,7 +23,6 @@ from kopf._core.reactor.inventory import ResourceMemory
 from typing_extensions import override
 
 from compute_operator_kit.certificates import ServingCertificate
-from compute_operator_kit.clock import SystemClock
 from compute_operator_kit.credentials import FileCredentials
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.keys import Kind
@@ -33,6 +32,7 @@ from compute_operator_kit.kopf_host.held import build_settings, check_registry, 
 from compute_operator_kit.measures import NoMeasures
 from compute_operator_kit.probes import ProbeServer
 from compute_operator_kit.settings import Bind
+from compute_operator_kit.system_clock import SystemClock
 from compute_operator_kit.testing_certificates import Authority, KeyPair
 from compute_operator_kit.wire import encode
 

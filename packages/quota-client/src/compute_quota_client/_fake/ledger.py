@@ -85,11 +85,9 @@ class Ledger:
         claim = self._store.find(where, ClaimObject)
         if claim is None or claim.granted is None or claim.granted.reason != "PendingEvaluation":
             return claim
-        waiting = len(claim.spec.requests)
         claim.status = claim.status or Status()
         claim.status.observed_generation = claim.metadata.generation
-        claim.granted.message = f"Awaiting capacity evaluation: 0 granted, {waiting} pending"
-        claim = self._store.update(where, claim)
+        claim = self._fold(where, claim)
         for request in claim.spec.requests:
             allocation = self._reserve(
                 where.plane, request.resource_type, request.amount, claim.spec.consumer_ref
@@ -97,8 +95,8 @@ class Ledger:
             status = claim.status or Status()
             status.allocations = [*(status.allocations or []), allocation]
             claim.status = status
-            claim = self._store.update(where, claim)
-        return self._store.update(where, self._folded(claim))
+            claim = self._fold(where, self._store.update(where, claim))
+        return claim
 
     def bucket_list(self, plane: str) -> list[JsonValue]:
         """The AllowanceBuckets of a plane, as far as anybody looks at them."""
@@ -124,19 +122,24 @@ class Ledger:
             decided.allocated_amount, decided.allocating_bucket = amount, name
         return decided
 
-    def _folded(self, claim: ClaimObject) -> ClaimObject:
+    def _fold(self, where: Where, claim: ClaimObject) -> ClaimObject:
+        """Folds the allocations into the condition, after each of them, until that is final."""
         condition = claim.granted
-        allocations = (claim.status.allocations if claim.status else None) or []
-        if condition is None:
+        if condition is None or condition.reason != "PendingEvaluation":
             return claim
-        if all(found.status == "Granted" for found in allocations):
-            condition.status, condition.reason = "True", "QuotaAvailable"
-            condition.message = f"All {len(allocations)} resource requests have been granted"
-            condition.last_transition_time = self._now().replace(microsecond=0)
-        else:
+        verdicts = [found.status for found in (claim.status and claim.status.allocations) or []]
+        granted, waiting = verdicts.count("Granted"), len(claim.spec.requests)
+        if "Denied" in verdicts:
             # The status does not change, and with it neither does the time of its last change.
             condition.reason, condition.message = "QuotaExceeded", DENIED
-        return claim
+        elif granted == waiting:
+            condition.status, condition.reason = "True", "QuotaAvailable"
+            condition.message = f"All {granted} resource requests have been granted"
+            condition.last_transition_time = self._now().replace(microsecond=0)
+        else:
+            told = f"{granted} granted, {waiting - granted} pending"
+            condition.message = f"Awaiting capacity evaluation: {told}"
+        return self._store.update(where, claim)
 
     def _contributions(
         self, plane: str, resource_type: str, consumer: Ref

@@ -77,7 +77,7 @@ class FakePort:
             pass
         finally:
             self.open_connections -= 1
-            writer.close()
+            await _close(writer)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -115,6 +115,16 @@ class FakePort:
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
             await response.aclose()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Says goodbye, but does not wait long for an answer: over TLS that would be 30 s."""
+    writer.close()
+    try:
+        async with asyncio.timeout(0.2):
+            await writer.wait_closed()
+    except (TimeoutError, OSError):
+        writer.transport.abort()
 
 
 async def _send_chunks(response: httpx.Response, writer: asyncio.StreamWriter) -> None:

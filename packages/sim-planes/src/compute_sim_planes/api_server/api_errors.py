@@ -12,17 +12,17 @@ from typing import Final
 
 from compute_sim_planes.api_server.field_problems import FieldProblem, join_problems
 from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.json_types import JsonObject, JsonValue
+from compute_sim_planes.json_types import JsonObject, JsonValue, array_at
 
 MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
 STALE_CONTINUE: Final = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new "
-    "list without the continue parameter, or use the continue token in this response to retrieve the "
-    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
-    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
-    "up in the list."
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
 )
 
 
@@ -44,6 +44,12 @@ class ApiError(Exception):
         self.message = message
         self.details = details
         self.list_metadata = list_metadata
+
+    def add_cause(self, cause: JsonObject) -> None:
+        """Say more in the details, where machines look."""
+        details = dict(self.details or {})
+        details["causes"] = [*array_at(details, "causes"), cause]
+        self.details = details
 
     def body(self) -> JsonObject:
         """The `Status` that goes over the wire."""
@@ -118,7 +124,7 @@ def invalid_kind(group: str, kind: str, name: str, problems: list[FieldProblem])
 
 
 def invalid_options(kind: str, problems: list[FieldProblem]) -> ApiError:
-    """A problem of the request's own options, which are a kind of `meta.k8s.io` to a real server."""
+    """A problem of the request's own options, to a real server a kind of `meta.k8s.io`."""
     return invalid_kind("meta.k8s.io", kind, "", problems)
 
 
@@ -159,7 +165,7 @@ def namespace_terminating(resource: GroupResource, name: str, namespace: str) ->
         "message": f"namespace {namespace} is being terminated",
         "field": "metadata.namespace",
     }
-    refused.details = {**(refused.details or {}), "causes": [cause]}
+    refused.add_cause(cause)
     return refused
 
 

@@ -137,7 +137,8 @@ def check_name(call: Call, wanted: JsonObject) -> None:
     name = string_at(wanted, "metadata", "name")
     if not name:
         raise api_errors.bad_request(
-            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+            f"the name of the object ({call.name} based on URL) was undeterminable: "
+            "name must be provided"
         )
     if name != call.name:
         raise api_errors.bad_request(

@@ -72,7 +72,10 @@ def prepare_delete(found: JsonObject, now: datetime) -> None:
             "type": "Terminating",
             "status": "True",
             "reason": "InstanceDeletionPending",
-            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            "message": (
+                "CustomResourceDefinition marked for deletion; "
+                "CustomResource deletion will begin soon"
+            ),
         },
     )
 
@@ -209,6 +212,8 @@ def _derive_kind(found: JsonObject, version: JsonObject) -> Kind:
     names = object_at(spec, "names")
     document = object_at(version, "schema", "openAPIV3Schema")
     kind = string_at(names, "kind")
+    schema = compile_schema(document)
+    has_status = "status" in object_at(version, "subresources")
     return Kind(
         group=string_at(spec, "group"),
         version=string_at(version, "name"),
@@ -220,8 +225,9 @@ def _derive_kind(found: JsonObject, version: JsonObject) -> Kind:
         short_names=tuple(strings_at(names, "shortNames")),
         categories=tuple(strings_at(names, "categories")),
         verbs=VERBS,
-        has_status="status" in object_at(version, "subresources"),
-        schema=compile_schema(document),
+        has_status=has_status,
+        schema=schema,
+        default_status=schema.default({}).get("status") if has_status else None,
         schema_document=document,
         columns=_derive_columns(version),
         selectable_fields=tuple(

@@ -134,7 +134,7 @@ def _choose(call: Call, verb: str) -> Handler:
 
 
 def _check_method(kind: Kind, path: ResourcePath, verb: str) -> None:
-    """Routes of built-in kinds are told apart by method and depth, so a wrong one is refused bare."""
+    """Routes of built-in kinds are told apart by method and depth; a wrong one is refused bare."""
     needs_name = verb in {"get", "update", "patch", "delete"}
     is_wrong_depth = needs_name != bool(path.name) and verb != "watch"
     # Without a namespace a path of a namespaced kind can only be listed.

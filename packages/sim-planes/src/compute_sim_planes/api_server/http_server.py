@@ -7,6 +7,7 @@ answers come back.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -63,6 +64,7 @@ class HttpServer:
     def __init__(self, route: Route, *, tls: ssl.SSLContext | None = None) -> None:
         self._route = route
         self._tls = tls
+        self._server: web.Server | None = None
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
@@ -73,8 +75,8 @@ class HttpServer:
     async def start(self, port: int = 0) -> None:
         """Listen; port 0 takes any that is free."""
         # A watch whose client has gone must end then, not with its time.
-        server = web.Server(self._answer, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._tls)
         await site.start()
@@ -82,9 +84,18 @@ class HttpServer:
         self.port = int(address[1])
 
     async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        """End every connection, also of clients that do not say goodbye."""
+        if self._runner is None or self._server is None:
+            return
+        transports = [connection.transport for connection in self._server.connections]
+        await self._runner.cleanup()
+        self._runner = None
+        for transport in transports:
+            # TLS would wait half a minute for the other side's last word.
+            if transport is not None:
+                transport.abort()
+        # Aborting takes effect in the next round of the loop.
+        await asyncio.sleep(0)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         target = self._route(request.raw_path)

@@ -125,8 +125,17 @@ def _check_texts(kind: str, name: str) -> Callable[[JsonObject], None]:
 
 
 def _go_type(value: JsonValue) -> str:
-    names = {bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
-    return names.get(type(value), "null")
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case _:
+            return "null"
 
 
 def _key_problems(wanted: JsonObject) -> list[FieldProblem]:
@@ -196,8 +205,8 @@ def _webhook_problems(before: JsonObject | None, wanted: JsonObject) -> list[Fie
 
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _KEY_RULE: Final = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  "
-    "or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
+    " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _RBAC: Final = "rbac.authorization.k8s.io"
 _NONE: Final = KindRules()

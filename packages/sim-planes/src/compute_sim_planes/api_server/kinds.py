@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from typing_extensions import override
 
 from compute_sim_planes.api_server.schema import CompiledSchema
-from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.json_types import JsonObject, JsonValue
 
 ALL_VERBS: Final = (
     "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
@@ -70,6 +70,8 @@ class Kind:
     built_in: bool = False
     schema: CompiledSchema | None = None
     schema_document: JsonObject | None = None
+    # What reads show as the status of an object that has none.
+    default_status: JsonValue = None
     columns: tuple[PrinterColumn, ...] = ()
     selectable_fields: tuple[str, ...] = ()
     group_resource: GroupResource = field(init=False)

@@ -49,7 +49,8 @@ def _read_struct(
 
 def _mismatch(value: JsonValue, field: str, expected: str) -> MetadataTypeError:
     return MetadataTypeError(
-        f"json: cannot unmarshal {_type_name(value)} into Go struct field {field} of type {expected}"
+        f"json: cannot unmarshal {_type_name(value)} into Go struct field {field} "
+        f"of type {expected}"
     )
 
 

@@ -8,7 +8,7 @@ nothing else; `close` ends its watches and timers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,12 +17,15 @@ from compute_sim_planes.api_server.authorization import Authorizer
 from compute_sim_planes.api_server.builtin_kinds import BUILTIN_KINDS
 from compute_sim_planes.api_server.catalog import Catalog
 from compute_sim_planes.api_server.controllers.definitions import DefinitionController
-from compute_sim_planes.api_server.controllers.garbage_collector import GarbageCollector
+from compute_sim_planes.api_server.controllers.garbage_collector import (
+    GarbageCollector,
+    collect_everything,
+)
 from compute_sim_planes.api_server.controllers.namespaces import NamespaceController
 from compute_sim_planes.api_server.dispatch import dispatch
 from compute_sim_planes.api_server.identity import ADMIN, Tokens, User
 from compute_sim_planes.api_server.kind_rules import rules_of
-from compute_sim_planes.api_server.kinds import Kind
+from compute_sim_planes.api_server.kinds import GroupResource, Kind
 from compute_sim_planes.api_server.policies import AdmissionPolicies, PolicyForm
 from compute_sim_planes.api_server.rbac import RoleAuthorizer, bootstrap_objects
 from compute_sim_planes.api_server.role_objects import StoredRoles
@@ -54,6 +57,8 @@ class PlaneParts:
     tokens: Tokens = field(default_factory=Tokens)
     # None: from the plane's own roles.
     authorizer: Authorizer | None = None
+    # Whether it begins with the roles every server makes; rights from another plane need none here.
+    bootstraps_roles: bool = True
     # How validating webhooks are reached, and what stands in for the CEL of admission policies.
     webhooks: WebhookCaller = field(default_factory=RegisteredWebhooks)
     policies: dict[str, PolicyForm] = field(default_factory=dict)
@@ -65,6 +70,8 @@ class PlaneParts:
     # Shared by planes of one server (Milo's projects): the order of versions, and what is served.
     revisions: Revisions | None = None
     definitions: DefinitionController | None = None
+    # Dependents of which kinds follow their owners: a collector may not know the newest.
+    collects: Callable[[GroupResource], bool] = collect_everything
     version: str = "v1.35.4"
 
 
@@ -91,13 +98,15 @@ class Plane:
             authorizer=parts.authorizer or RoleAuthorizer(StoredRoles(store)),
         )
         delay = parts.limits.controller_delay
-        self._collector = GarbageCollector(store, catalog, parts.clock, delay)
+        self.collector = GarbageCollector(
+            store, catalog, parts.clock, delay, collects=parts.collects
+        )
         self._namespaces = NamespaceController(store, catalog, parts.clock, delay)
         self.definitions = shared or DefinitionController(store, catalog, parts.clock, delay)
         if shared is not None:
             shared.stores.append(store)
         catalog.listen(self._end_stale_streams)
-        self._fill(parts.namespaces)
+        self._fill(parts.namespaces, roles=parts.bootstraps_roles)
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
@@ -114,22 +123,22 @@ class Plane:
         for stream in tuple(self.state.streams):
             stream.end()
         await self._webhooks.close()
-        self._collector.close()
+        self.collector.close()
         self._namespaces.close()
         self.definitions.close()
 
     def _end_stale_streams(self) -> None:
-        """A watch ends with the form of its kind it was opened on, as a real server tears it down."""
+        """A watch ends with the form of its kind that it was opened on, as on a real server."""
         served = set(self.state.catalog)
         for stream in tuple(self.state.streams):
             if stream.kind not in served:
                 stream.end()
 
-    def _fill(self, namespaces: tuple[str, ...]) -> None:
+    def _fill(self, namespaces: tuple[str, ...], *, roles: bool) -> None:
         """What a fresh plane holds before anybody comes."""
         for name in namespaces:
             self._add(_namespace(name))
-        for wanted in bootstrap_objects():
+        for wanted in bootstrap_objects() if roles else ():
             self._add(wanted)
 
     def _add(self, wanted: JsonObject) -> None:

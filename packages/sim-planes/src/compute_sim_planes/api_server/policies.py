@@ -96,7 +96,10 @@ class AdmissionPolicies:
         )
         if bound.denies:
             raise _refusal(request, text, denial.reason)
-        warned = f"Validation failed for ValidatingAdmissionPolicy '{bound.policy}' with binding '{bound.binding}': {denial.message}"
+        warned = (
+            f"Validation failed for ValidatingAdmissionPolicy '{bound.policy}' with binding "
+            f"'{bound.binding}': {denial.message}"
+        )
         return [warned] if bound.warns else []
 
     def _check_form(self, request: AdmissionRequest) -> None:
@@ -155,5 +158,5 @@ def _refusal(request: AdmissionRequest, text: str, reason: str) -> api_errors.Ap
     refused = api_errors.forbidden(request.kind.group_resource, request.name, text)
     refused.reason = reason
     refused.code = _CODES.get(reason, 422)
-    refused.details = {**(refused.details or {}), "causes": [{"message": text}]}
+    refused.add_cause({"message": text})
     return refused

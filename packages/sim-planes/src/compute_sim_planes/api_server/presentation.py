@@ -37,7 +37,8 @@ def negotiate(accept: str) -> Form | None:
         media, *parameters = (part.strip() for part in entry.split(";"))
         if media.lower() not in _ACCEPTED:
             continue
-        wanted = dict(parameter.partition("=")[::2] for parameter in parameters)
+        split = (parameter.partition("=") for parameter in parameters)
+        wanted = {name: value for name, _, value in split}
         if "as" not in wanted:
             return Form.OBJECT
         is_ours = wanted.get("g") == "meta.k8s.io" and wanted.get("v") in {"v1", "v1beta1"}

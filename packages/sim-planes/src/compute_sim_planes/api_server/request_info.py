@@ -37,7 +37,7 @@ class ResourcePath:
 
 @lru_cache(maxsize=8192)
 def parse_path(path: str) -> ResourcePath | None:
-    """The resource a path leads to, or None when it leads elsewhere (discovery, health, nonsense)."""
+    """The resource a path leads to; None when it leads elsewhere (discovery, health)."""
     # Decoded first, as Go does: an escaped slash in a name is a slash, and the name ends there.
     parts = unquote(path).strip("/").split("/")
     if len(parts) >= 3 and parts[0] == "api":

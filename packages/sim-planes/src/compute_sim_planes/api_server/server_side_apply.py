@@ -39,7 +39,6 @@ from compute_sim_planes.api_server.merge_types import (
 from compute_sim_planes.api_server.schema import CompiledSchema
 from compute_sim_planes.api_server.schema_model import Schema
 from compute_sim_planes.api_server.typed_values import compare, field_set_of, merge, remove_paths
-from compute_sim_planes.json_copies import copy_object
 from compute_sim_planes.json_types import JsonObject, JsonValue, array_at, object_at, string_at
 
 # Owns what an object without any record held before somebody first applied to it.
@@ -164,7 +163,7 @@ def record_update(
     earlier: JsonObject = before if before is not None else {"metadata": {}}
     later = _without_managed_fields(after)
     if before is not None and before == after:
-        return copy_object(after)
+        return dict(after)
     root = derive_root(None if schema is None else schema.root, earlier, later)
     difference = compare(_without_managed_fields(earlier), later, root)
     owners = _owners_after_update(earlier, after)
@@ -235,7 +234,8 @@ def _without_managed_fields(found: JsonObject) -> JsonObject:
 
 
 def _with_owners(found: JsonObject, owners: Owners) -> JsonObject:
-    written = copy_object(found)
+    # Shallow: a server writes thousands of these, and the inside is nobody's to change.
+    written = dict(found)
     entries = print_owners(owners)
     if entries:
         written["metadata"] = {**object_at(written, "metadata"), "managedFields": entries}

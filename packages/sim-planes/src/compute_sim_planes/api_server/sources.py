@@ -38,7 +38,7 @@ class SystemClock:
 
 
 class SeededIdentities:
-    """Identities drawn from one seeded source: the same seed gives the same UIDs in the same order."""
+    """Identities from one seeded source: the same seed gives the same ones in the same order."""
 
     def __init__(self, seed: int | random.Random) -> None:
         self._random = seed if isinstance(seed, random.Random) else random.Random(seed)  # noqa: S311 (nothing secret)

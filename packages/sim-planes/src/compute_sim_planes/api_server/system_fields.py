@@ -70,7 +70,7 @@ def keep_system_fields(
 
 
 def take_status(found: JsonObject, wanted: JsonObject) -> JsonObject:
-    """An update of the status subresource: everything as found, but the status and who manages it."""
+    """An update of the status: everything as found, but the status and who manages it."""
     answer = dict(found)
     _carry(wanted, answer, "status")
     answer["metadata"] = metadata = dict(object_at(found, "metadata"))

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
 import orjson
 
+from compute_sim_planes.api_server.plane import Connection, Plane, PlaneParts
+from compute_sim_planes.api_server.transport import Transport, read_body
+from compute_sim_planes.clock import VirtualClock, run
 from compute_sim_planes.json_types import JsonObject, JsonValue, integer_at, object_at, string_at
 
 JSON: Final = "application/json"
@@ -26,10 +29,13 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+START: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 USER_AGENT: Final = "contract-tests/1.0"
 
 _PATIENCE: Final = timedelta(seconds=20)
 _POLL: Final = 0.02
+
+StoryT = TypeVar("StoryT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class Api:
         return await self.send("PATCH", asked, body, APPLY_PATCH)
 
     @asynccontextmanager
-    async def watch(self, path: str, **query: str | int) -> AsyncIterator[WatchReader]:
+    async def watch(self, path: str, **query: str | int) -> AsyncGenerator[WatchReader, None]:
         url = self.address.url + _with_query(path, {"watch": "true", **query})
         async with self.session.get(url, headers=self.headers, ssl=self.context) as answer:
             if answer.status != 200:
@@ -175,6 +181,53 @@ class Api:
 
 def _with_query(path: str, query: Mapping[str, str | int]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
+
+
+async def ask(
+    transport: Transport,
+    method: str,
+    target: str,
+    body: JsonValue | bytes = None,
+    content_type: str = JSON,
+) -> Reply:
+    """One request to a plane in this process, for tests that live in virtual time."""
+    headers = {"User-Agent": USER_AGENT}
+    payload: bytes | None = None
+    if body is not None:
+        payload = body if isinstance(body, bytes) else orjson.dumps(body)
+        headers["Content-Type"] = content_type
+    answer = await transport.request(method, target, headers, payload)
+    warning = answer.headers.get("Warning")
+    raw = await read_body(answer)
+    return Reply(answer.status, answer.headers, raw, (warning,) if warning else ())
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One plane in virtual time, and its administrator."""
+
+    clock: VirtualClock
+    plane: Plane
+    admin: Connection
+
+
+def in_virtual_time(
+    story: Callable[[World], Coroutine[object, object, StoryT]],
+    parts: PlaneParts | None = None,
+    *,
+    seed: int = 1,
+) -> StoryT:
+    """What a story about one plane returns; the plane lives by the story's clock and seed."""
+
+    async def main(clock: VirtualClock) -> StoryT:
+        made = PlaneParts() if parts is None else parts
+        plane = Plane("plane", replace(made, clock=clock, identities=clock.identities))
+        try:
+            return await story(World(clock, plane, plane.connect()))
+        finally:
+            await plane.close()
+
+    return run(main, seed=seed, start=START)
 
 
 async def eventually(
@@ -195,7 +248,7 @@ async def eventually(
 
 
 @asynccontextmanager
-async def connect(address: ServerAddress) -> AsyncIterator[Api]:
+async def connect(address: ServerAddress) -> AsyncGenerator[Api, None]:
     headers = {"Authorization": f"Bearer {address.token}", "User-Agent": USER_AGENT}
     async with aiohttp.ClientSession(headers=headers) as session:
         yield Api(session, address, address.context())

@@ -16,7 +16,7 @@ from typing import Final
 from compute_sim_planes.api_server import api_errors, field_problems, system_fields
 from compute_sim_planes.api_server.admission import AdmissionRequest, Operation
 from compute_sim_planes.api_server.call import Call
-from compute_sim_planes.api_server.field_problems import FieldProblem
+from compute_sim_planes.api_server.field_problems import FieldProblem, ProblemKind
 from compute_sim_planes.api_server.kind_rules import KindRules, rules_of
 from compute_sim_planes.api_server.kinds import GroupResource
 from compute_sim_planes.api_server.metadata_shape import MetadataTypeError, shape_metadata
@@ -25,6 +25,7 @@ from compute_sim_planes.api_server.ratcheting import tolerate_unchanged
 from compute_sim_planes.api_server.schema_shaping import prune
 from compute_sim_planes.api_server.server_side_apply import record_update
 from compute_sim_planes.api_server.storage.records import Stored, encode
+from compute_sim_planes.json_copies import copy_json
 from compute_sim_planes.json_types import (
     JsonObject,
     ensure_object,
@@ -37,8 +38,9 @@ NAMESPACES: Final = GroupResource("", "namespaces")
 # A real server gives up on a patch that keeps losing against other writers after five attempts.
 _ATTEMPTS: Final = 5
 
-# The object wanted instead of the one found; raises when that cannot be had.
-Edit = Callable[[Stored], JsonObject]
+# The object wanted instead of the one found, which is handed over decoded and is not to be changed;
+# raises when that cannot be had. What an edit leaves as it is, it hands on as the very same value.
+Edit = Callable[[Stored, JsonObject], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +54,21 @@ class WriteOptions:
     recorded: bool = False
 
 
-def shape(call: Call, wanted: JsonObject) -> JsonObject:
-    """What is left of a request once undeclared fields are gone and defaults are in."""
+def shape(call: Call, wanted: JsonObject, known: JsonObject | None = None) -> JsonObject:
+    """What is left of a request once undeclared fields are gone and defaults are in.
+
+    `known` is an object in that shape: of a patch that touches one field, most is the same value as
+    there.
+    """
     metadata, unknown = _shape_metadata(call, wanted)
     wanted = {**wanted, "metadata": metadata}
     schema = call.kind.schema
     if schema is not None:
-        wanted, undeclared = prune(wanted, schema.root)
+        same = {} if known is None else {k: v for k, v in wanted.items() if v is known.get(k)}
+        touched = {k: v for k, v in wanted.items() if k not in same}
+        touched, undeclared = prune(touched, schema.root)
         unknown += undeclared
-        wanted = schema.default(wanted)
+        wanted = {**schema.default(touched), **same}
     if unknown:
         _tell_unknown(call, unknown)
     return wanted
@@ -110,12 +118,12 @@ async def create(call: Call, wanted: JsonObject, options: WriteOptions) -> bytes
             None, wanted, manager=options.manager, now=now, subresource="", schema=kind.schema
         )
     rules.prepare_new(wanted)
-    unsettled = False
-    if kind.has_status and kind.schema is not None:
-        # The status of the request is gone; what reads show instead is the schema's, which is not
-        # stored until the next write.
-        wanted = kind.schema.default(wanted)
-        unsettled = "status" in wanted
+    # The status of the request is gone; what reads show instead is the schema's, which is not
+    # stored
+    # until the next write.
+    unsettled = kind.default_status is not None
+    if unsettled:
+        wanted["status"] = copy_json(kind.default_status)
     problems = [*_type_problems(call, wanted), *meta_problems(kind, wanted)]
     check(call, wanted, [*problems, *_schema_problems(call, wanted)], rules)
     _warn_of_finalizers(call, None, wanted)
@@ -159,7 +167,7 @@ async def update(call: Call, edit: Edit, options: WriteOptions) -> bytes:
         if found is None:
             raise api_errors.not_found(kind.group_resource, call.name)
         before = found.decode_as(kind)
-        wanted = _prepare(call, before, edit(found), options)
+        wanted = _prepare(call, before, edit(found, before), options)
         await _review(call, "UPDATE", before, wanted, options)
         if state.store.get(kind.group_resource, call.namespace, call.name) is found:
             return _commit(call, found, wanted, options)
@@ -199,16 +207,32 @@ def _prepare(
     if is_status:
         # Only now: who changes metadata here owns what he sent, though it is not taken over.
         wanted = system_fields.take_status(before, wanted)
-    schema_problems = tolerate_unchanged(_schema_problems(call, wanted), before, wanted)
+    schema_problems = tolerate_unchanged(_schema_problems(call, wanted, before), before, wanted)
     check(call, wanted, [*problems, *schema_problems], rules, before)
     _warn_of_finalizers(call, before, wanted)
     return wanted
 
 
-def _schema_problems(call: Call, wanted: JsonObject) -> list[FieldProblem]:
-    if call.kind.schema is None:
+def _schema_problems(
+    call: Call, wanted: JsonObject, known: JsonObject | None = None
+) -> list[FieldProblem]:
+    """What is wrong with the object; what is the same value as in `known` is not looked at again.
+
+    An update that leaves a bad field alone is tolerated anyway (`ratcheting`).
+    """
+    schema = call.kind.schema
+    if schema is None:
         return []
-    return sorted(call.kind.schema.validate(wanted), key=lambda problem: problem.path)
+    root, touched = schema.root, wanted
+    if known is not None and root.combinations.is_empty and not root.bounds.for_objects:
+        touched = {k: v for k, v in wanted.items() if v is not known.get(k)}
+    found = [
+        problem
+        for problem in schema.validate(touched)
+        # Missing only because it was left out here.
+        if problem.kind is not ProblemKind.REQUIRED or problem.path not in wanted
+    ]
+    return sorted(found, key=lambda problem: problem.path)
 
 
 def _type_problems(call: Call, wanted: JsonObject) -> list[FieldProblem]:
@@ -262,17 +286,18 @@ async def _review(
         wanted=wanted,
         found=before,
         subresource=options.subresource,
-        options=_options_json(operation, options),
+        options=_options_json(call, operation, options),
         dry_run=options.dry_run,
     )
     call.warnings.extend(await call.state.admission.review(request))
 
 
-def _options_json(operation: Operation, options: WriteOptions) -> JsonObject:
+def _options_json(call: Call, operation: Operation, options: WriteOptions) -> JsonObject:
+    """As the request has them: a manager read from the user agent is none of its options."""
     kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
     found: JsonObject = {"apiVersion": "meta.k8s.io/v1", "kind": kind}
-    if options.manager:
-        found["fieldManager"] = options.manager
+    if manager := call.query.get("fieldManager"):
+        found["fieldManager"] = manager
     if options.dry_run:
         found["dryRun"] = ["All"]
     return found

@@ -7,6 +7,7 @@ a namesake is somebody else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum
 from typing import Final
@@ -31,11 +32,26 @@ class OwnerState(Enum):
     UNKNOWN = "of a kind that is not served, so nobody can tell"
 
 
+def collect_everything(resource: GroupResource) -> bool:
+    """What kube-controller-manager collects: it learns of new kinds by itself."""
+    del resource
+    return True
+
+
 class GarbageCollector:
     """Looks at objects whose owners or dependents changed."""
 
-    def __init__(self, store: Store, catalog: Catalog, clock: Clock, delay: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        clock: Clock,
+        delay: timedelta,
+        *,
+        collects: Callable[[GroupResource], bool] = collect_everything,
+    ) -> None:
         self._store = store
+        self._collects = collects
         self._catalog = catalog
         self._clock = clock
         self._queue: DeferredQueue[tuple[GroupResource, str]] = DeferredQueue(self._look, delay)
@@ -43,6 +59,13 @@ class GarbageCollector:
 
     def close(self) -> None:
         self._queue.close()
+
+    def look_again(self) -> None:
+        """At every object that has an owner, as after a restart."""
+        for resource in self._store.resources():
+            for stored in self._store.bucket(resource).listed():
+                if stored.owners:
+                    self._add(stored)
 
     def _notice(self, change: Change) -> None:
         after = change.after
@@ -81,6 +104,8 @@ class GarbageCollector:
         """Delete an object nobody owns any more; drop references to owners that are gone if another
         remains.
         """
+        if not self._collects(found.kind.group_resource):
+            return
         states = {owner: self._state(owner, found) for owner in found.owners}
         if OwnerState.UNKNOWN in states.values():
             return
@@ -101,7 +126,7 @@ class GarbageCollector:
         found = self._find_owner(owner, dependent)
         if found is None:
             return OwnerState.DANGLING
-        if found.terminating and system_fields.FOREGROUND in found.finalizers and owner.blocks:
+        if found.terminating and system_fields.FOREGROUND in found.finalizers:
             return OwnerState.WAITING
         return OwnerState.SOLID
 
@@ -114,17 +139,12 @@ class GarbageCollector:
         return found if found is not None and found.uid == owner.uid else None
 
     def _delete_dependents(self, owner: Stored) -> None:
-        blocking = [
-            dependent
-            for dependent in self._store.dependents(owner.uid)
-            if any(
-                reference.uid == owner.uid and reference.blocks for reference in dependent.owners
-            )
-        ]
-        if not blocking:
-            self._remove_finalizer(owner, system_fields.FOREGROUND)
-        for dependent in blocking:
+        """All dependents are to go, but only those that block are waited for."""
+        dependents = self._store.dependents(owner.uid)
+        for dependent in dependents:
             self._add(dependent)
+        if not any(_blocks(dependent, owner) for dependent in dependents):
+            self._remove_finalizer(owner, system_fields.FOREGROUND)
 
     def _orphan_dependents(self, owner: Stored) -> None:
         for dependent in self._store.dependents(owner.uid):
@@ -155,6 +175,10 @@ class GarbageCollector:
 
     def _delete(self, found: Stored, propagation: str | None) -> None:
         delete_stored(self._store, found, propagation, now=self._clock.now(), actor=ACTOR)
+
+
+def _blocks(dependent: Stored, owner: Stored) -> bool:
+    return any(reference.uid == owner.uid and reference.blocks for reference in dependent.owners)
 
 
 def _holds(stored: Stored) -> bool:

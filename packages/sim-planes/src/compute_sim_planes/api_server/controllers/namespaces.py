@@ -129,21 +129,44 @@ def _conditions(remaining: list[Stored]) -> list[JsonObject]:
         f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
     )
     return [
-        _condition("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
+        *_FAILURES,
         _condition(
-            "NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {content}",
         ),
         _condition(
-            "NamespaceDeletionContentFailure", "False", "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization",
-        ),
-        _condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {content}"),
-        _condition(
-            "NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain",
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
             f"Some content in the namespace has finalizers remaining: {holding}",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _condition(condition_type: str, status: str, reason: str, message: str) -> JsonObject:
     return {"type": condition_type, "status": status, "reason": reason, "message": message}
+
+
+# Nothing of the kind happens here, and a real controller says so.
+_FAILURES: Final = (
+    _condition(
+        "NamespaceDeletionDiscoveryFailure",
+        "False",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    _condition(
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "False",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    _condition(
+        "NamespaceDeletionContentFailure",
+        "False",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+)

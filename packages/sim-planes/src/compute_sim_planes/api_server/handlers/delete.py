@@ -88,8 +88,8 @@ def _check_preconditions(call: Call, found: Stored, options: DeleteOptions) -> N
         raise api_errors.conflict(
             subject,
             found.name,
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({found.uid}). "
-            "The object might have been deleted and then recreated",
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({found.uid}). The object might have been deleted and then recreated",
         )
     if options.version and options.version != str(found.revision):
         raise api_errors.conflict(

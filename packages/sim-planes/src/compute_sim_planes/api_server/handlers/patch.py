@@ -58,10 +58,12 @@ async def patch(call: Call) -> Answer:
     if content_type == APPLY:
         return await _apply(call)
     _check_options(call)
-    parsed = _parse_patch(call, content_type)
+    parsed, patch_with = _parse_patch(call, content_type), _PATCHES[content_type]
     options = _options(call)
     raw = await writes.update(
-        call, lambda found: _patched(call, found, _PATCHES[content_type], parsed), options
+        call,
+        lambda found, before: _patched(call, found, before, lambda o: patch_with(o, parsed)),
+        options,
     )
     return answer_object(present_object(call, raw), 200, call.warnings)
 
@@ -89,16 +91,18 @@ def _options(call: Call, *, recorded: bool = False) -> WriteOptions:
     return WriteOptions(call.field_manager, dry_run, call.path.subresource, recorded)
 
 
-def _patched(call: Call, found: Stored, patch_with: Patch, parsed: JsonValue) -> JsonObject:
+def _patched(
+    call: Call, found: Stored, before: JsonObject, patch_it: Callable[[JsonObject], JsonObject]
+) -> JsonObject:
     try:
-        wanted = patch_with(found.decode_as(call.kind), parsed)
+        wanted = patch_it(before)
     except PatchSyntaxError as error:
         raise api_errors.bad_request(str(error)) from error
     except PatchError as error:
         raise api_errors.patch_failed() from error
     check_type(call.kind, wanted)
     try:
-        wanted = writes.shape(call, wanted)
+        wanted = writes.shape(call, wanted, before)
     except api_errors.ApiError as error:
         # What a patch made of the object cannot be read: a problem of the patch, to a real server.
         problem = field_problems.invalid("patch", encode(wanted).decode(), error.message)
@@ -117,13 +121,18 @@ async def _apply(call: Call) -> Answer:
     options = _options(call, recorded=True)
     store, resource = call.state.store, call.kind.group_resource
     if store.get(resource, call.namespace, call.name) is not None:
-        raw = await writes.update(call, lambda found: _applied(call, found, applied), options)
+        raw = await writes.update(
+            call, lambda found, before: _applied(call, found, before, applied), options
+        )
         return answer_object(present_object(call, raw), 200, call.warnings)
     if call.path.subresource:
         raise api_errors.not_found(resource, call.name)
     uid = string_at(applied, "metadata", "uid")
     if uid:
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        why = (
+            f"uid mismatch: the provided object specified uid {uid}, "
+            "and no existing object was found"
+        )
         raise api_errors.conflict(resource, call.name, why)
     object_at(applied, "metadata").pop("resourceVersion", None)
     wanted = _merge(call, None, applied)
@@ -147,22 +156,26 @@ def _parse_applied(call: Call) -> JsonObject:
     return applied
 
 
-def _applied(call: Call, found: Stored, applied: JsonObject) -> JsonObject:
+def _applied(call: Call, found: Stored, before: JsonObject, applied: JsonObject) -> JsonObject:
     metadata = object_at(applied, "metadata")
     version = string_at(metadata, "resourceVersion")
     if version and version != str(found.revision):
         raise api_errors.conflict(call.kind.group_resource, call.name)
-    return _merge(call, found.decode_as(call.kind), applied)
+    return _merge(call, before, applied)
 
 
-_MAIN_RESETS: Final = frozenset({"status"})
-_STATUS_RESETS: Final = frozenset({"metadata", "spec"})
+_ALWAYS_TAKEN: Final = frozenset({"apiVersion", "kind"})
+
+
+def _resets(call: Call, applied: JsonObject) -> frozenset[str]:
+    """The fields this request may neither write nor own."""
+    if call.path.subresource == "status":
+        return frozenset(applied) - _ALWAYS_TAKEN - {"status"}
+    return frozenset({"status"}) if call.kind.has_status else frozenset()
 
 
 def _merge(call: Call, found: JsonObject | None, applied: JsonObject) -> JsonObject:
     kind, subresource = call.kind, call.path.subresource
-    resets = frozenset(name for name in applied if name not in {"apiVersion", "kind", "status"})
-    resets = resets if subresource == "status" else _MAIN_RESETS if kind.has_status else frozenset()
     try:
         merged = apply_configuration(
             found,
@@ -172,7 +185,7 @@ def _merge(call: Call, found: JsonObject | None, applied: JsonObject) -> JsonObj
             schema=kind.schema,
             now=call.state.clock.now(),
             subresource=subresource,
-            resets=resets,
+            resets=_resets(call, applied),
         )
     except ApplyConflictError as error:
         causes: list[JsonValue] = [conflict.cause() for conflict in error.conflicts]

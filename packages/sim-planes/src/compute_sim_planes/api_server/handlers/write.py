@@ -31,7 +31,7 @@ async def update(call: Call) -> Answer:
         object_at(shaped, "metadata").pop("resourceVersion", None)
         raw = await writes.create(call, shaped, options)
         return answer_object(present_object(call, raw), 201, call.warnings)
-    raw = await writes.update(call, lambda found: _replace(call, found, shaped), options)
+    raw = await writes.update(call, lambda found, _: _replace(call, found, shaped), options)
     return answer_object(present_object(call, raw), 200, call.warnings)
 
 

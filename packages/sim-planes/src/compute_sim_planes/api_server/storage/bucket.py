@@ -49,7 +49,7 @@ class Bucket:
             tell(change)
 
     def watch(self, tell: Callable[[Change], None]) -> Callable[[], None]:
-        """Have `tell` called on every later change; the answer undoes it and may be called twice."""
+        """Have `tell` called on every later change; what is returned undoes it, once or twice."""
         self._watchers.append(tell)
 
         def stop() -> None:
@@ -63,7 +63,7 @@ class Bucket:
         return len(self._watchers)
 
     def listed(self, prefix: str = "", after: str = "") -> Iterator[Stored]:
-        """Objects whose key starts with `prefix`, in key order, from the first key behind `after`."""
+        """Objects whose key starts with `prefix`, in key order, beginning behind `after`."""
         return (self._objects[key] for key in self._range(self._keys, prefix, after))
 
     def listed_at(self, revision: int, prefix: str = "", after: str = "") -> Iterator[Stored]:

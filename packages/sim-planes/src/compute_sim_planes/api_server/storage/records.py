@@ -52,7 +52,7 @@ class Owner:
 
 @dataclass(slots=True, eq=False)
 class Stored:
-    """One version of one object. Never changed once made, but for what is remembered of reading it."""
+    """One version of one object. Never changed, but for what is remembered of reading it."""
 
     kind: Kind
     key: str

@@ -1,0 +1,88 @@
+"""The Instance of a slot as it is wanted: its object, its linking labels, its owner. Pure
+(cell.md 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compute_api_types import labels, names, reasons
+from compute_api_types.template_hash import derive_template_hash
+from compute_cell_operator.deployment.observe import Seen
+from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
+from compute_cell_operator.network.plan import refer_to_location
+from compute_operator_kit.intents import Ensure, Owned
+from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.objects import OwnerReference
+from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue, member_object, member_text
+
+# Set by the cell; a template that carries them means nothing by it.
+_NOT_TEMPLATE = frozenset({"location", "controller"})
+
+
+def refer_to_owner(seen: Seen) -> OwnerReference:
+    return OwnerReference(
+        DEPLOYMENT.api_version,
+        DEPLOYMENT.kind,
+        seen.key.name,
+        seen.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def derive_links(seen: Seen, ordinal: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The seven linking labels of a slot, and annotations with what a label could not hold."""
+    workload = member_object(seen.spec, "workloadRef")
+    texts = {
+        labels.WORKLOAD_UID: member_text(workload, "uid"),
+        labels.WORKLOAD_NAME: member_text(workload, "name"),
+        labels.WORKLOAD_DEPLOYMENT_UID: seen.metadata.uid,
+        labels.WORKLOAD_DEPLOYMENT_NAME: seen.key.name,
+        labels.PLACEMENT_NAME: member_text(seen.spec, "placementName"),
+        labels.CITY_CODE: seen.city_code,
+        labels.INSTANCE_INDEX: str(ordinal),
+    }
+    values = {key: names.derive_label_value(text) for key, text in texts.items()}
+    full = {key: value.full for key, value in values.items() if value.full is not None}
+    return {key: value.value for key, value in values.items()}, full
+
+
+def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate: bool) -> Ensure:
+    """A new Instance for a slot; every call gives fresh maps, none is shared with the template."""
+    name = names.derive_instance_name(seen.key.name, ordinal)
+    links, full = derive_links(seen, ordinal)
+    metadata = member_object(seen.template, "metadata")
+    gates = (labels.NETWORK_GATE,) if has_network_gate else ()
+    spec: dict[str, JsonValue] = {
+        key: value
+        for key, value in member_object(seen.template, "spec").items()
+        if key not in _NOT_TEMPLATE
+    }
+    if location:
+        spec["location"] = refer_to_location(location)
+    spec["controller"] = {
+        "templateHash": derive_template_hash(seen.template),
+        "schedulingGates": [{"name": gate} for gate in (*gates, labels.QUOTA_GATE)],
+    }
+    born: JsonMapping = {
+        "metadata": {
+            "labels": {**_passed_on(metadata, "labels"), **links},
+            "annotations": {**_passed_on(metadata, "annotations"), **full},
+        },
+        "spec": spec,
+    }
+    key = ObjectKey(seen.key.plane, INSTANCE, seen.key.namespace, name)
+    # Whose it is tells whether a name that is taken is taken by us (cell.md 5.4).
+    wanted = Owned(owners=(refer_to_owner(seen),))
+    return Ensure(key, wanted, reasons.SLOT_MISSING, initial=born)
+
+
+def _passed_on(metadata: JsonObject, name: str) -> Mapping[str, str]:
+    """Keys of the template that reach an Instance: none of ours, but the two meant for it."""
+    passing = labels.USER_ANNOTATIONS if name == "annotations" else ()
+    return {
+        key: text
+        for key, text in member_object(metadata, name).items()
+        if isinstance(text, str) and (not labels.is_reserved(key) or key in passing)
+    }

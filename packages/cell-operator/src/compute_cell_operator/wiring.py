@@ -1,0 +1,170 @@
+"""Builds the operator from settings and ports; a simulation and a process differ only in the ports.
+
+```
+settings ─► Parts (one per folder) ─► caches ─► Planes: the cell, and the hub
+                  │                               │
+                  └── Manager, under the Lease ◄──┘
+```
+
+A folder comes in by one line in `build_parts`. Nothing here opens a connection, reads a file or
+looks at the machine: that is `serving.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from compute_cell_operator.assembly import Part, Tools, controllers_of, merge_watched
+from compute_cell_operator.deployment import controller as deployment
+from compute_cell_operator.network.switch import Networking, Switch
+from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.reach import Reach
+from compute_cell_operator.settings import CellSettings
+from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
+from compute_operator_kit.clock import Clock, Random
+from compute_operator_kit.crew import Crew
+from compute_operator_kit.exchange import Credentials, NoCredentials
+from compute_operator_kit.keys import Kind, ObjectKey, Role
+from compute_operator_kit.lane import Limits
+from compute_operator_kit.manager import Manager, Runtime, Workers
+from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.reconcile import NoSpans, Spans
+
+COMPONENT: Final = "compute-cell-operator"
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+REPORT_EVERY: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the planes are and who we are to each; a simulation needs none of it."""
+
+    cell: str = ""
+    hub: str = ""
+    cell_credentials: Credentials = field(default_factory=NoCredentials)
+    hub_credentials: Credentials = field(default_factory=NoCredentials)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the operator is given."""
+
+    connect: Connect
+    clock: Clock
+    random: Random
+    places: Places = field(default_factory=Places)
+    namespace: str = "compute-system"  # our own, at home
+    leadership: Leadership = field(default_factory=AlwaysLeading)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    measures: Measures = field(default_factory=NoMeasures)
+    spans: Spans = field(default_factory=NoSpans)
+
+
+def build_parts(tools: Tools) -> Iterator[Part]:
+    """Every folder of this operator."""
+    yield deployment.build(tools)
+
+
+class Operator:
+    """The operator, wired: planes to engage, and a manager to run."""
+
+    def __init__(self, settings: CellSettings, ports: Ports) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._reach = Reach()
+        switch = Switch(Networking(settings.networking), self._reach, ports.clock)
+        tools = Tools(
+            settings=settings,
+            clock=ports.clock,
+            random=ports.random,
+            operator=ObjectKey(CELL, DEPLOYMENTS, ports.namespace, COMPONENT),
+            networking=switch,
+            measures=ports.measures,
+            reach=self._reach,
+        )
+        self._parts = tuple(build_parts(tools))
+        self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
+        self.manager = Manager(controllers_of(self._parts), _runtime(settings, ports, self.planes))
+        self._reach.bind(self.planes, self.manager)
+        self.planes.listen(switch)
+        for part in self._parts:
+            for listener in part.listeners:
+                self.planes.listen(listener)
+        self._reporting: asyncio.Task[None] | None = None
+        # Ready once is ready for good: a plane that goes away later is told by metrics.
+        self._was_synced = False
+
+    # the life of a process -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """What every replica does: engages its planes, so that caches are warm."""
+        for plane in self._known_planes():
+            self.planes.engage(plane)
+        self._reporting = asyncio.create_task(self._report(), name="report")
+
+    async def lead(self) -> None:
+        """What the leader does, until `stop`; cancelled, it aborts what is in flight at once."""
+        beside = Crew("leader")
+        for place, part in enumerate(self._parts):
+            beside.start(part.attend(), f"part-{place}")
+        try:
+            await self.manager.run()
+        finally:
+            await beside.stop()
+
+    def stop(self) -> None:
+        """Takes no more keys; what is in flight may end."""
+        self.manager.stop()
+
+    async def close(self) -> None:
+        """Ends everything that `start` began."""
+        self.stop()
+        if self._reporting is not None:
+            self._reporting.cancel()
+            await asyncio.wait({self._reporting})
+        await self._reach.close()
+        await self.planes.close()
+
+    def _known_planes(self) -> Iterable[Plane]:
+        places = self._ports.places
+        yield Plane(CELL, Role.HOME, places.cell, places.cell_credentials)
+        if self._settings.is_federated:
+            yield Plane(HUB, Role.HUB, places.hub, places.hub_credentials)
+
+    async def _report(self) -> None:
+        while True:
+            for part in self._parts:
+                part.report()
+            await self._ports.clock.sleep(REPORT_EVERY)
+
+    # readiness -----------------------------------------------------------------------------------
+
+    def find_unsynced(self) -> str | None:
+        """For `/readyz`: the cell's own caches; no far plane is asked."""
+        found = self.planes.find(CELL)
+        self._was_synced |= found is not None and found.is_synced
+        return None if self._was_synced else "caches are not complete"
+
+
+def _setting(settings: CellSettings, ports: Ports) -> Setting:
+    found = settings.clients
+    limits = Limits(found.qps_per_plane, found.burst_per_plane)
+    return Setting(ports.clock, ports.random, ports.measures, limits)
+
+
+def _runtime(settings: CellSettings, ports: Ports, planes: Planes) -> Runtime:
+    means = Means(
+        planes=planes,
+        clock=ports.clock,
+        leadership=ports.leadership,
+        recorder=ports.recorder,
+        status_settle=settings.clients.status_settle,
+    )
+    # One cell is one plane: namespaces take turns, and each may use every worker that is free.
+    workers = Workers(settings.workers.total, settings.workers.total)
+    return Runtime(means, ports.random, ports.measures, ports.spans, workers)

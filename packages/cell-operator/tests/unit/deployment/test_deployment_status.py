@@ -1,0 +1,445 @@
+"""The status of a deployment: numbers, conditions, events (cell.md 7, 14)."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+from cell_builders.deployments import (
+    KEY,
+    Quota,
+    a_foreign_instance,
+    a_seen,
+    a_spec,
+    a_status,
+    an_instance,
+)
+
+from compute_api_types import conditions
+from compute_api_types.template_hash import HashVerdict
+from compute_cell_operator.deployment.observe import Seen
+from compute_cell_operator.deployment.plan.decision import decide
+from compute_cell_operator.deployment.status import report
+from compute_cell_operator.kinds import INSTANCE
+from compute_cell_operator.network.observe import Binding, NetworkSeen, Reference
+from compute_cell_operator.network.switch import State
+from compute_cell_operator.told import Told, read_conditions
+from compute_operator_kit.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidSpecError,
+    ReconcileError,
+    ServerAnswer,
+)
+from compute_operator_kit.intents import Emit, Ensure, Owned, SetStatus
+from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.objects import Unreadable
+from compute_operator_kit.outcomes import Applied, Effect, Outcome
+from compute_operator_kit.wire import JsonObject, decode_object, encode
+
+NOW = datetime(2026, 6, 20, 9, 0, tzinfo=UTC)
+NOTHING = Applied()
+
+
+def written(seen: Seen, applied: Applied = NOTHING) -> SetStatus:
+    (status,) = [i for i in report(seen, decide(seen), applied, NOW) if isinstance(i, SetStatus)]
+    return status
+
+
+def status_of(seen: Seen, applied: Applied = NOTHING) -> JsonObject:
+    return decode_object(encode(written(seen, applied).status))
+
+
+def said(seen: Seen, kind: str, applied: Applied = NOTHING) -> tuple[str, str, str]:
+    found = conditions.find(read_conditions(status_of(seen, applied)), kind)
+    assert found is not None
+    return found.status, found.reason, found.message
+
+
+def events(seen: Seen, applied: Applied = NOTHING) -> list[str]:
+    return [
+        intent.reason
+        for intent in report(seen, decide(seen), applied, NOW)
+        if isinstance(intent, Emit)
+    ]
+
+
+def a_failed_create(ordinal: int = 0, error: ReconcileError | None = None) -> Applied:
+    key = ObjectKey(KEY.plane, INSTANCE, KEY.namespace, f"web-{ordinal}")
+    cause = error or InvalidSpecError(
+        "Invalid", "creating: 422", answer=ServerAnswer(422, "Invalid", "spec.runtime: Required")
+    )
+    intent = Ensure(key, Owned(), "SlotMissing")
+    return Applied((Outcome(intent, Effect.FAILED, cause.reason, error=cause),))
+
+
+def a_binding(reason: str, status: str = "False") -> NetworkSeen:
+    binding = Binding(
+        key=KEY,
+        metadata=an_instance(0).metadata,
+        network=Reference(KEY.namespace, "default"),
+        location="dfw",
+        ready=Told("Ready", status, reason, "says NSO"),
+        context=None,
+    )
+    return NetworkSeen(({"name": "default"},), {0: binding})
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C-39", "C-24")
+def test_a_mixed_deployment_is_counted_by_what_the_provider_says() -> None:
+    seen = a_seen(
+        an_instance(0),
+        an_instance(1, ready=False, programmed=False, reason="Provisioning"),
+        an_instance(2, echo=HashVerdict.STALE, revision=HashVerdict.STALE),
+        an_instance(3, echo=None, ready=False, quota=Quota("False", "QuotaExceeded")),
+        an_instance(4, echo=HashVerdict.NOT_JUDGED, ready=False, terminating=True),
+        a_foreign_instance(5),
+        desired=4,
+    )
+    found = status_of(seen)
+    numbers = ("replicas", "updatedReplicas", "currentReplicas", "readyReplicas", "desiredReplicas")
+    assert [found[name] for name in numbers] == [5, 2, 1, 2, 4]
+    assert said(seen, "ReplicasReady")[2] == "1 of 4 desired replicas are pending quota"
+
+
+@pytest.mark.spec("C-44", "C-47")
+def test_zeros_are_sent_and_everything_carries_the_generation() -> None:
+    found = status_of(a_seen(desired=0, generation=9))
+    assert found["observedGeneration"] == 9
+    assert {entry.observed_generation for entry in read_conditions(found)} == {9}
+    for name in ("replicas", "updatedReplicas", "currentReplicas", "readyReplicas"):
+        assert found[name] == 0
+
+
+@pytest.mark.spec("C-45")
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [("7", 7), ("0", 0), ("", None), ("-1", None), ("x", None), ("٣", None), ("9" * 19, None)],
+)
+def test_the_hub_generation_is_told_where_it_is_one(annotation: str, expected: int | None) -> None:
+    seen = a_seen(
+        annotations={"resourcetemplate.karmada.io/generation": annotation},
+        status={"observedTemplateGeneration": 3},
+    )
+    assert status_of(seen).get("observedTemplateGeneration") == expected
+
+
+def test_a_largest_generation_fits() -> None:
+    largest = str(2**63 - 1)
+    seen = a_seen(annotations={"resourcetemplate.karmada.io/generation": largest})
+    assert status_of(seen)["observedTemplateGeneration"] == 2**63 - 1
+
+
+# --- available ------------------------------------------------------------------------------------
+
+
+def seen_in(situation: str) -> tuple[Seen, Applied]:
+    """One deployment per row of the table; nothing of it is ready."""
+    unready = an_instance(0, ready=False, reason="Provisioning", echo=None)
+    on = State.ON
+    match situation:
+        case "CityCodeMismatch":
+            return a_seen(unready, cell_city="LHR"), NOTHING
+        case "NetworkFailedToCreate" | "NetworkNotFound":
+            return a_seen(unready, networking=on, network=a_binding(situation)), NOTHING
+        case "InstanceFailedToCreate":
+            return a_seen(), a_failed_create()
+        case "ImageUnavailable" | "InstanceCrashing" | "ConfigurationError":
+            broken = an_instance(0, ready=False, reason=situation, message="boom", echo=None)
+            return a_seen(broken), NOTHING
+        case "QuotaNotGranted":
+            held = an_instance(0, ready=False, quota=Quota("False", "QuotaExceeded"), echo=None)
+            return a_seen(held), NOTHING
+        case "NoMatchingLocation":
+            return a_seen(unready, networking=on, locations=()), NOTHING
+        case "NetworkProvisioning":
+            return a_seen(unready, networking=on, network=a_binding("Pending", "Unknown")), NOTHING
+        case "InstancesProvisioning":
+            return a_seen(unready), NOTHING
+        case _:
+            raise AssertionError(situation)
+
+
+MESSAGES = {
+    "CityCodeMismatch": 'Deployment asked for city "DFW" but this cell serves "LHR"; '
+    "it was delivered to the wrong cell",
+    "NetworkFailedToCreate": "says NSO",
+    "NetworkNotFound": "says NSO",
+    "InstanceFailedToCreate": 'Instance "web-0" could not be created: spec.runtime: Required',
+    "ImageUnavailable": 'Instance "web-0": boom',
+    "InstanceCrashing": 'Instance "web-0": boom',
+    "ConfigurationError": 'Instance "web-0": boom',
+    "QuotaNotGranted": "1 of 1 desired instances pending quota: quota of web-0",
+    "NoMatchingLocation": 'No Location matches city code "DFW"',
+    "NetworkProvisioning": 'Network is being provisioned: waiting for NetworkBinding "web-net-0"',
+    "InstancesProvisioning": "Instances are being provisioned",
+}
+
+
+@pytest.mark.spec("C-40")
+@pytest.mark.parametrize("reason", MESSAGES)
+def test_every_row_of_the_available_table(reason: str) -> None:
+    seen, applied = seen_in(reason)
+    assert said(seen, "Available", applied) == ("False", reason, MESSAGES[reason])
+
+
+ROWS = tuple(MESSAGES)  # in the order of the table
+BROKEN_ROWS = {"ImageUnavailable", "InstanceCrashing", "ConfigurationError"}
+NETWORK_ROWS = ("NetworkFailedToCreate", "NetworkNotFound", "NetworkProvisioning")
+# Without a Location no binding is judged, so these never meet.
+NEVER_TOGETHER = {("NoMatchingLocation", row) for row in NETWORK_ROWS}
+PAIRS = [
+    pair
+    for pair in itertools.combinations(MESSAGES, 2)
+    if pair not in NEVER_TOGETHER and pair[::-1] not in NEVER_TOGETHER
+]
+
+
+def seen_with(rows: tuple[str, ...]) -> tuple[Seen, Applied]:
+    """A deployment to which all these rows apply: each has a slot or an interface of its own."""
+    broken = [row for row in rows if row in BROKEN_ROWS]
+    slots = [an_instance(0, ready=False, reason="Provisioning", echo=None)]
+    slots += [
+        an_instance(place, ready=False, reason=row, message=row, echo=None)
+        for place, row in enumerate(broken, start=1)
+    ]
+    if "QuotaNotGranted" in rows:
+        slots.append(an_instance(3, ready=False, quota=Quota("False", "QuotaExceeded")))
+    bindings = [row for row in rows if row in NETWORK_ROWS]
+    found = {place: a_binding(row).bindings[0] for place, row in enumerate(bindings)}
+    seen = a_seen(
+        *slots,
+        desired=5,
+        cell_city="LHR" if "CityCodeMismatch" in rows else "",
+        networking=State.ON if bindings or "NoMatchingLocation" in rows else State.OFF,
+        locations=() if "NoMatchingLocation" in rows else ("dfw",),
+        network=NetworkSeen(tuple({"name": "default"} for _ in found), found),
+    )
+    return seen, a_failed_create(4) if "InstanceFailedToCreate" in rows else NOTHING
+
+
+@pytest.mark.spec("C-40")
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_of_two_rows_the_higher_rank_wins_and_ties_go_to_the_first(first: str, second: str) -> None:
+    for pair in ((first, second), (second, first)):
+        seen, applied = seen_with(pair)
+        # Ties: among slots the lowest ordinal, which has the pair's first; else the table's order.
+        in_order = pair if set(pair) <= BROKEN_ROWS else sorted(pair, key=ROWS.index)
+        winner = max(in_order, key=lambda row: conditions.RANKS[row])
+        assert said(seen, "Available", applied)[1] == winner
+
+
+def test_ties_among_instances_go_to_the_lowest_ordinal() -> None:
+    seen = a_seen(
+        an_instance(1, ready=False, reason="ImageUnavailable", message="one"),
+        an_instance(0, ready=False, reason="InstanceCrashing", message="zero"),
+        desired=2,
+    )
+    assert said(seen, "Available")[1:] == ("InstanceCrashing", 'Instance "web-0": zero')
+
+
+def test_surplus_instances_do_not_speak_for_the_deployment() -> None:
+    seen = a_seen(
+        an_instance(0, ready=False, reason="Provisioning"),
+        an_instance(1, ready=False, reason="InstanceCrashing"),
+        an_instance(2, ready=False, quota=Quota("False", "QuotaExceeded")),
+    )
+    assert said(seen, "Available")[1] == "InstancesProvisioning"
+
+
+def test_an_empty_deployment_has_no_instances_yet() -> None:
+    assert said(a_seen(), "Available")[2] == "No instances available yet"
+
+
+def test_a_foreign_instance_in_a_slot_is_named() -> None:
+    seen = a_seen(a_foreign_instance(0), a_foreign_instance(9))
+    message = 'Instance "web-0" belongs to another deployment; waiting for it to go'
+    assert said(seen, "Available") == ("False", "InstancesProvisioning", message)
+
+
+@pytest.mark.spec("C-41")
+@pytest.mark.parametrize("reason", ["CityCodeMismatch", "NoMatchingLocation"])
+def test_one_ready_instance_is_available_whatever_else_blocks(reason: str) -> None:
+    ready = an_instance(0)
+    broken = an_instance(1, ready=False, reason="ImageUnavailable")
+    city = "LHR" if reason == "CityCodeMismatch" else ""
+    seen = a_seen(ready, broken, desired=2, cell_city=city, networking=State.ON, locations=())
+    assert said(seen, "Available") == ("True", "StableInstanceFound", "1/2 instances are ready")
+
+
+@pytest.mark.parametrize(
+    ("quota", "is_held"),
+    [
+        (Quota("False", "QuotaExceeded"), True),
+        (Quota("False", "UnknownInstanceType"), False),
+        (Quota("Unknown", "QuotaNoBudget"), True),
+        (Quota("Unknown", "PendingEvaluation"), False),
+        (Quota(), False),
+        (None, False),
+    ],
+)
+def test_what_counts_as_held_by_quota(quota: Quota | None, *, is_held: bool) -> None:
+    seen = a_seen(an_instance(0, ready=False, reason="SchedulingGatesPresent", quota=quota))
+    assert (said(seen, "Available")[1] == "QuotaNotGranted") is is_held
+
+
+def test_a_terminating_instance_is_not_held() -> None:
+    going = an_instance(0, ready=False, quota=Quota("False", "QuotaExceeded"), terminating=True)
+    assert said(a_seen(going), "Available")[1] == "InstancesProvisioning"
+
+
+def test_a_refusal_without_words_of_the_server_still_says_why() -> None:
+    applied = a_failed_create(error=ForbiddenError("Forbidden", "creating: 403"))
+    assert said(a_seen(), "Available", applied)[2].endswith("could not be created: creating: 403")
+
+
+def test_a_conflict_is_no_refusal() -> None:
+    applied = a_failed_create(error=ConflictError("AlreadyExists", "taken"))
+    assert said(a_seen(), "Available", applied)[1] == "InstancesProvisioning"
+
+
+# --- replicas ready -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C-42")
+def test_ready_is_true_only_when_everything_wanted_runs_the_current_template() -> None:
+    both = ("True", "ReplicasAvailable", "2/2 replicas available")
+    settled = a_seen(an_instance(0), an_instance(1), desired=2)
+    assert said(settled, "ReplicasReady") == said(settled, "Ready") == both
+    for short in (
+        a_seen(an_instance(0), desired=2),
+        a_seen(an_instance(0), an_instance(1), an_instance(2), desired=2),
+        a_seen(an_instance(0), an_instance(1, echo=None), desired=2),
+        a_seen(an_instance(0), an_instance(1, ready=False), desired=2),
+    ):
+        assert said(short, "ReplicasReady")[0] == said(short, "Ready")[0] == "False"
+
+
+@pytest.mark.spec("C-43")
+def test_the_rows_of_replicas_ready() -> None:
+    held = an_instance(1, ready=False, quota=Quota("False", "QuotaExceeded"))
+    seen = a_seen(an_instance(0), held, desired=2)
+    assert said(seen, "ReplicasReady")[1:] == (
+        "QuotaExceeded",
+        "1 of 2 desired replicas are pending quota",
+    )
+    told = ("QuotaNotGranted", "1 of 2 desired replicas are pending quota: quota of web-1")
+    assert said(seen, "Ready")[1:] == told
+    away = an_instance(1, ready=False, quota=Quota("False", "QuotaBackendUnavailable"))
+    seen = a_seen(an_instance(0), away, desired=2)
+    assert said(seen, "ReplicasReady")[1:] == said(seen, "Ready")[1:] == told
+    broken = an_instance(2, ready=False, reason="InstanceCrashing", message="boom")
+    seen = a_seen(an_instance(0), held, broken, desired=3)
+    assert said(seen, "ReplicasReady")[1] == "InstanceCrashing"
+    waiting = a_seen(an_instance(0), desired=2, networking=State.ON, locations=())
+    assert said(waiting, "ReplicasReady")[1] == "NoMatchingLocation"
+
+
+@pytest.mark.parametrize(
+    ("seen", "message"),
+    [
+        (
+            a_seen(an_instance(0, revision=HashVerdict.STALE, echo=HashVerdict.STALE)),
+            "0 of 1 replicas run the current template",
+        ),
+        (a_seen(an_instance(0, echo=None)), "0 of 1 replicas run the current template"),
+        (a_seen(an_instance(0, ready=False)), "0 of 1 replicas are ready"),
+        (a_seen(an_instance(0), an_instance(1)), "2 of 1 replicas are ready"),
+    ],
+)
+def test_what_is_left_is_told_in_numbers(seen: Seen, message: str) -> None:
+    assert said(seen, "ReplicasReady") == ("False", "InstancesProvisioning", message)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_location_is_kept_in_every_row_that_resolves_none() -> None:
+    stored: JsonObject = {"location": {"name": "dfw"}}
+    for seen in (
+        a_seen(status=stored, cell_city="LHR"),
+        a_seen(status=stored),
+        a_seen(status=stored, networking=State.ON, locations=()),
+        a_seen(status=stored, networking=State.ON, locations=Unreadable("NotSynced")),
+        # A pruned namespace is no drift.
+        a_seen(status=stored, networking=State.ON),
+    ):
+        assert status_of(seen)["location"] == {"name": "dfw"}
+    moved = status_of(a_seen(status=stored, networking=State.ON, locations=("efw",)))
+    assert moved["location"] == {"name": "efw", "namespace": ""}
+
+
+@pytest.mark.spec("C-28")
+def test_what_was_said_about_the_network_stands_while_nothing_can_be_read() -> None:
+    for reason in ("NoMatchingLocation", "NetworkProvisioning"):
+        stored = a_status(reason, message="as before")
+        seen = a_seen(
+            status=stored, networking=State.ON, locations=Unreadable("x"), network=Unreadable("x")
+        )
+        assert said(seen, "Available") == ("False", reason, "as before")
+    nothing = a_seen(networking=State.ON, locations=Unreadable("x"), network=Unreadable("x"))
+    assert said(nothing, "Available")[1] == "InstancesProvisioning"
+
+
+def test_unknown_fields_and_foreign_conditions_survive() -> None:
+    foreign = {"type": "Else", "status": "True", "reason": "R", "message": "", "x": 1}
+    found = status_of(a_seen(status={"conditions": [foreign, "odd"], "later": {"a": 1}}))
+    assert found["later"] == {"a": 1}
+    kept = found["conditions"]
+    assert isinstance(kept, list)
+    assert kept[:2] == [foreign, "odd"]
+
+
+def test_a_status_on_its_way_is_provisional_and_trouble_is_not() -> None:
+    assert written(a_seen()).provisional
+    assert not written(a_seen(an_instance(0))).provisional
+    assert not written(*seen_in("ImageUnavailable")).provisional
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C-83")
+def test_events_tell_what_this_write_changes() -> None:
+    assert events(a_seen(desired=3)) == ["Scaled"]
+    stored = a_status("InstancesProvisioning", desiredReplicas=1, updatedReplicas=1)
+    assert events(a_seen(an_instance(0, echo=None), status=stored)) == []
+    rolling = a_seen(an_instance(0, echo=HashVerdict.STALE), status=stored, generation=2)
+    assert events(rolling) == ["RolloutStarted"]
+    stored = a_status("InstancesProvisioning", desiredReplicas=1, updatedReplicas=0)
+    assert events(a_seen(an_instance(0), status=stored)) == ["RolloutCompleted"]
+    stored = a_status("InstancesProvisioning", desiredReplicas=1, updatedReplicas=1)
+    assert events(a_seen(an_instance(0), status=stored)) == []
+
+
+@pytest.mark.spec("C-46", "C-83")
+@pytest.mark.parametrize(
+    "reason",
+    ["InstanceFailedToCreate", "CityCodeMismatch", "NoMatchingLocation", "NetworkFailedToCreate"],
+)
+def test_a_trouble_is_told_when_it_begins(reason: str) -> None:
+    seen, applied = seen_in(reason)
+    assert reason in events(seen, applied)
+    stored = a_status(reason, desiredReplicas=1)
+    again = a_seen(
+        *seen.instances.values(),
+        status=stored,
+        networking=seen.networking,
+        network=seen.network,
+        cell_city=seen.cell_city,
+        locations=() if reason == "NoMatchingLocation" else ("dfw",),
+    )
+    assert events(again, applied) == []
+
+
+@pytest.mark.spec("C-20", "C-28")
+def test_oddities_are_told_once_per_generation() -> None:
+    spec = a_spec(0, policy="Parallel")
+    seen = a_seen(spec=spec, networking=State.ON, locations=("a", "b"))
+    assert events(seen) == ["AmbiguousLocation", "UnsupportedManagementPolicy"]
+    stored: JsonObject = {"observedGeneration": 1}
+    assert events(a_seen(spec=spec, networking=State.ON, locations=("a", "b"), status=stored)) == []

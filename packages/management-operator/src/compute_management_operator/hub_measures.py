@@ -1,0 +1,88 @@
+"""Counts what controllers do on the hub, from the outcomes of their plans. Names no project."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
+from compute_management_operator.plane_names import HUB
+from compute_operator_kit.errors import ReconcileError
+from compute_operator_kit.intents import Delete, Emit, Ensure, Intent, SetStatus, Wait
+from compute_operator_kit.keys import Kind
+from compute_operator_kit.measures import Measures
+from compute_operator_kit.outcomes import Applied, Effect
+
+FEDERATION_WRITES: Final = "compute_federation_writes_total"
+POLICY_WRITES: Final = "compute_federation_policy_writes_total"
+PROJECTION_WRITES: Final = "compute_projection_writes_total"
+HUB_ERRORS: Final = "compute_federation_hub_errors_total"
+IDENTITY_CONFLICTS: Final = "compute_federation_identity_conflicts_total"
+DROPPED: Final = "compute_federation_dropped_events_total"
+SWEEP_REFUSALS: Final = "compute_sweep_refusals_total"
+LATENCY: Final = "compute_federation_latency_seconds"
+MIRROR_LATENCY: Final = "compute_federation_mirror_latency_seconds"
+PROJECTION_LAG: Final = "compute_projection_lag_seconds"
+POLICIES: Final = "compute_federation_policies"
+FINALIZERS_HELD: Final = "compute_federation_finalizers_held"
+ORPHANED: Final = "compute_federation_orphaned_hub_objects"
+REPORTING_CELLS: Final = "compute_federation_deployments_reporting_cells"
+AMBIGUOUS_CITIES: Final = "compute_federation_ambiguous_cities"
+QUARANTINED: Final = "compute_federation_quarantined_objects"
+
+_OBJECTS: Final[dict[Kind, str]] = {NAMESPACE: "namespace", DEPLOYMENT: "deployment"}
+
+
+def operation_of(intent: Intent) -> str:
+    """What an intent does to its object, as metrics say it."""
+    match intent:
+        case Ensure(uid=None):
+            return "create"
+        case Delete():
+            return "delete"
+        case SetStatus():
+            return "status"
+        case Emit() | Wait():
+            return "none"
+        case _:
+            return "update"
+
+
+def count_writes(applied: Applied, measures: Measures) -> None:
+    """Every write that was acknowledged, in the counter of its kind."""
+    for outcome in applied.outcomes:
+        if outcome.effect is Effect.WRITTEN:
+            _count_write(outcome.intent, measures)
+
+
+def _count_write(intent: Intent, measures: Measures) -> None:
+    kind, operation = intent.key.kind, operation_of(intent)
+    if intent.key.plane == HUB and kind in _OBJECTS:
+        measures.count(FEDERATION_WRITES, object=_OBJECTS[kind], operation=operation)
+    elif intent.key.plane == HUB and kind == POLICY:
+        measures.count(POLICY_WRITES, operation=operation)
+    elif intent.key.plane != HUB and kind == INSTANCE:
+        measures.count(PROJECTION_WRITES, operation=operation)
+
+
+def count_hub_errors(applied: Applied, controller: str, measures: Measures) -> None:
+    for outcome in applied.outcomes:
+        if outcome.effect is Effect.FAILED and outcome.error is not None:
+            count_hub_error(outcome.error, controller, operation_of(outcome.intent), measures)
+
+
+def count_hub_error(
+    error: ReconcileError, controller: str, operation: str, measures: Measures
+) -> None:
+    if error.plane == HUB:
+        code = str(error.status or "none")
+        measures.count(HUB_ERRORS, controller=controller, operation=operation, code=code)
+
+
+def has_emitted(applied: Applied, reason: str) -> bool:
+    """Whether an event of this reason went out."""
+    return any(
+        isinstance(outcome.intent, Emit)
+        and outcome.intent.reason == reason
+        and outcome.effect is Effect.NOTED
+        for outcome in applied.outcomes
+    )

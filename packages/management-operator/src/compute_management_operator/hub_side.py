@@ -1,0 +1,32 @@
+"""Federation, policy and projection: everything that exists only with a hub (management.md 4).
+
+They share the UIDs of project namespaces; `wiring.py` asks for all three at once, or for none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compute_api_types import labels
+from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.federation import controller as federation
+from compute_management_operator.policy import controller as policy
+from compute_management_operator.project_namespaces import ProjectNamespaces
+from compute_management_operator.projection import controller as projection
+from compute_operator_kit.keys import PlaneName
+from compute_operator_kit.kube import Kube, Writer
+
+# Whoever needs a UID asks in the name of the controller that federates.
+READER: Final = Writer("federation", labels.FEDERATION_MANAGER)
+
+
+def build(tools: Tools) -> tuple[Part, ...]:
+    def kube_of(plane: PlaneName) -> Kube:
+        return tools.reach.kube(plane, READER)
+
+    namespaces = ProjectNamespaces(kube_of)
+    return (
+        federation.build(tools, namespaces),
+        policy.build(tools, namespaces),
+        projection.build(tools, namespaces),
+    )

@@ -1,0 +1,89 @@
+"""Says which policy keys a change concerns. Pure.
+
+A key is (hub namespace, base name). Where the hub namespace of a project namespace is not known
+yet, the key names the project namespace instead: a pass on it asks for the UID and wakes the right
+one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from compute_api_types import names
+from compute_management_operator import hub_indexes
+from compute_management_operator.federation.mapping import changed_cities
+from compute_management_operator.identities import Place, read_project
+from compute_management_operator.kinds import NAMESPACE, POLICY
+from compute_management_operator.plane_names import HUB
+from compute_operator_kit.cache import Caches, Change, Entry
+from compute_operator_kit.keys import ObjectKey, Uid
+
+NOBODYS: Final = "@nobody"  # the queue of hub namespaces that name no project
+_SUFFIX: Final = re.compile(r"-[0-9a-f]{8}")
+
+
+def map_policy(change: Change, _: Caches) -> Iterator[ObjectKey]:
+    """A policy of ours → the key of its name, and that of the city it may be the second name of."""
+    name, namespace = change.key.name, change.key.namespace
+    if not hub_indexes.is_policy_of_ours(namespace, name):
+        return
+    yield hub_key(namespace, name)
+    if _SUFFIX.fullmatch(name[-9:]):
+        yield hub_key(namespace, name[:-9])
+
+
+def map_copy(change: Change, _: Caches) -> Iterator[ObjectKey]:
+    """A copy → the cities it was and is routed to."""
+    for base in _news(change, lambda entry: hub_indexes.find_value(entry, hub_indexes.BASE)):
+        namespace, _slash, name = base.partition("/")
+        if names.parse_hub_namespace(namespace) is not None:
+            yield hub_key(namespace, name)
+
+
+def map_deployment(change: Change, find_uid: Callable[[Place], Uid | None]) -> Iterator[ObjectKey]:
+    """A project deployment → the cities it asked and asks for, in its hub namespace."""
+    place = Place(change.key.plane, change.key.namespace)
+    uid = find_uid(place)
+    for value in _news(change, lambda entry: hub_indexes.find_value(entry, hub_indexes.BASE)):
+        base = value.partition("/")[2]
+        if uid is None:
+            yield ObjectKey(place.plane, POLICY, place.namespace, base)
+        else:
+            yield hub_key(names.derive_hub_namespace(uid), base)
+
+
+def map_cluster(change: Change, caches: Caches) -> Iterator[ObjectKey]:
+    """A Cluster → the policies of the cities it began or ceased to carry."""
+    view = caches.view(HUB, POLICY)
+    for code in changed_cities(change):
+        for entry in view.entries_by_index(hub_indexes.CODE, code):
+            if hub_indexes.is_policy_of_ours(entry.key.namespace, entry.key.name):
+                yield hub_key(entry.key.namespace, hub_indexes.derive_base(code))
+
+
+def share_by_project(key: ObjectKey, caches: Caches) -> str:
+    """A hub key queues with the project its hub namespace names."""
+    if key.plane != HUB:
+        return key.plane
+    entry = caches.view(HUB, NAMESPACE).entry("", key.namespace)
+    return (entry and read_project(entry.metadata)) or NOBODYS
+
+
+def hub_key(namespace: str, base: str) -> ObjectKey:
+    return ObjectKey(HUB, POLICY, namespace, base)
+
+
+def _news(change: Change, value_of: Callable[[Entry], str]) -> Iterable[str]:
+    """The values that a change is about: those of an object that came, went, began to go, or says
+    something else now. What else happens to it concerns no policy.
+    """
+    before, after = change.before, change.after
+    values = [value_of(entry) for entry in change.entries]
+    if before is not None and after is not None:
+        is_same = before.metadata.is_deleting == after.metadata.is_deleting
+        is_same = is_same and before.metadata.uid == after.metadata.uid
+        if is_same and values[0] == values[1]:
+            return ()
+    return dict.fromkeys(value for value in values if value)

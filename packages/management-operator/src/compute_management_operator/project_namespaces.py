@@ -1,0 +1,63 @@
+"""The UIDs of project namespaces: read from the project when needed, remembered while in use.
+
+A hub namespace is called `ns-<UID of the project namespace>`, so nobody can cross planes without
+that UID. Namespaces are not watched on projects; one GET per namespace is all this costs. What is
+remembered may be out of date (a namespace can be back under its name with another UID), so writes
+that rest on it and everything destructive ask again (management.md 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from compute_management_operator.identities import Place
+from compute_management_operator.kinds import NAMESPACE
+from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.kube import Kube
+from compute_operator_kit.objects import Absent
+
+FindKube: TypeAlias = Callable[[PlaneName], Kube]
+
+
+class ProjectNamespaces:
+    """What is known, both ways round."""
+
+    def __init__(self, kube_of: FindKube) -> None:
+        self._kube_of = kube_of
+        self._uids: dict[Place, Uid] = {}
+        self._places: dict[Uid, Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._uids)
+
+    def find_uid(self, place: Place) -> Uid | None:
+        return self._uids.get(place)
+
+    def find_place(self, uid: str) -> Place | None:
+        return self._places.get(Uid(uid))
+
+    async def read(self, place: Place) -> Uid | Absent:
+        """As the project says now; remembered."""
+        key = ObjectKey(place.plane, NAMESPACE, "", place.namespace)
+        found = await self._kube_of(place.plane).get(key)
+        self.forget(place)
+        if isinstance(found, Absent):
+            return found
+        uid = found.metadata.uid
+        self._uids[place] = uid
+        self._places[uid] = place
+        return uid
+
+    async def find_or_read(self, place: Place) -> Uid | Absent:
+        found = self.find_uid(place)
+        return await self.read(place) if found is None else found
+
+    def forget(self, place: Place) -> None:
+        uid = self._uids.pop(place, None)
+        if uid is not None:
+            del self._places[uid]
+
+    def forget_plane(self, plane: PlaneName) -> None:
+        for place in [place for place in self._uids if place.plane == plane]:
+            self.forget(place)

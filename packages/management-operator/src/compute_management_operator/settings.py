@@ -1,0 +1,129 @@
+"""The configuration file of the management operator (operations.md 1.1), as strict models.
+
+Only what this operator has beside the sections both share, and the rules over several fields. What
+is wrong with a file is gathered by the kit; nothing here reads one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from compute_operator_kit.settings import (
+    FederationSettings,
+    Root,
+    Rule,
+    Section,
+    WebhookServerSettings,
+    WorkersSettings,
+)
+
+
+class DiscoverySettings(Section):
+    """Which project planes there are."""
+
+    mode: Literal["milo", "single"] = "milo"
+    discovery_kubeconfig_path: str = ""  # Milo's root; "" is the pod's own cluster
+    project_kubeconfig_path: str = ""  # base of project planes; "" is the one above
+
+    @property
+    def project_kubeconfig(self) -> str:
+        return self.project_kubeconfig_path or self.discovery_kubeconfig_path
+
+
+class ProjectionSettings(Section):
+    require_cell_label: bool = True
+
+
+class ManagementWorkersSettings(WorkersSettings):
+    total: Annotated[int, Field(ge=1, le=1024)] = 32
+    per_project: Annotated[int, Field(ge=1, le=1024)] = 4
+
+
+class ManagementSettings(Root):
+    """The whole file."""
+
+    KIND: ClassVar[str] = "ManagementOperator"
+
+    discovery: DiscoverySettings = DiscoverySettings()
+    federation: FederationSettings = FederationSettings()
+    webhook_server: WebhookServerSettings | None = None
+    projection: ProjectionSettings = ProjectionSettings()
+    workers: ManagementWorkersSettings = ManagementWorkersSettings()
+
+    @property
+    @override
+    def hub(self) -> FederationSettings:
+        return self.federation
+
+    @property
+    def is_federated(self) -> bool:
+        return self.federation.mode == "karmada"
+
+    @property
+    def is_single(self) -> bool:
+        return self.discovery.mode == "single"
+
+    @classmethod
+    @override
+    def rules(cls) -> Iterable[Rule]:
+        return (*super().rules(), *MANAGEMENT_RULES)
+
+    @override
+    def configured_files(self) -> Iterable[tuple[str, Path]]:
+        yield from super().configured_files()
+        found = self.discovery
+        if found.discovery_kubeconfig_path:
+            yield "discovery.discoveryKubeconfigPath", Path(found.discovery_kubeconfig_path)
+        if found.project_kubeconfig_path:
+            yield "discovery.projectKubeconfigPath", Path(found.project_kubeconfig_path)
+        if self.webhook_server is not None:
+            yield "webhookServer.tls", self.webhook_server.tls.certificate
+            yield "webhookServer.tls", self.webhook_server.tls.key
+
+
+def _many_projects_need_a_hub(root: Root) -> str | None:
+    if not isinstance(root, ManagementSettings) or root.is_federated or root.is_single:
+        return None
+    return "none is refused with discovery.mode milo"
+
+
+def _single_needs_no_root(root: Root) -> str | None:
+    """The one project is the home plane: a kubeconfig here would be read by nobody."""
+    if not isinstance(root, ManagementSettings) or not root.is_single:
+        return None
+    return "is refused with discovery.mode single" if _names_kubeconfig(root.discovery) else None
+
+
+def _names_kubeconfig(found: DiscoverySettings) -> bool:
+    return bool(found.discovery_kubeconfig_path or found.project_kubeconfig_path)
+
+
+def _projects_fit_the_pool(root: Root) -> str | None:
+    if not isinstance(root, ManagementSettings) or root.workers.per_project <= root.workers.total:
+        return None
+    return "must not be more than workers.total"
+
+
+def _webhook_has_its_port(root: Root) -> str | None:
+    if not isinstance(root, ManagementSettings) or root.webhook_server is None:
+        return None
+    taken = (root.health.bind, root.metrics_server.bind)
+    if root.webhook_server.port in {bind.port for bind in taken if bind is not None}:
+        return "is taken by health.bindAddress or metricsServer.bindAddress"
+    return None
+
+
+MANAGEMENT_RULES = (
+    Rule(("federation.mode", "discovery.mode"), _many_projects_need_a_hub),
+    Rule(("discovery", "discovery.mode"), _single_needs_no_root),
+    Rule(("workers.perProject", "workers.total"), _projects_fit_the_pool),
+    Rule(
+        ("webhookServer.port", "health.bindAddress", "metricsServer.bindAddress"),
+        _webhook_has_its_port,
+    ),
+)

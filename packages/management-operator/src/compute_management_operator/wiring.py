@@ -1,0 +1,214 @@
+"""Builds the operator from settings and ports; a simulation and a process differ only in the ports.
+
+```
+settings ─► Parts (one per controller folder) ─► caches ─► Planes
+                     │                                       │
+                     ├─ writers: Manager, under the Lease ◄──┤
+                     └─ scouts:  Manager, on every replica ◄─┘     admission reads the same caches
+```
+
+A folder comes in by one line in `build_writers` or `build_scouts`. Nothing here opens a connection,
+reads a file or looks at the machine: that is `serving.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from compute_management_operator import hub_side
+from compute_management_operator.admission.review import Admission
+from compute_management_operator.assembly import (
+    Part,
+    Reach,
+    Tools,
+    controllers_of,
+    merge_watched,
+)
+from compute_management_operator.discovery import controller as discovery
+from compute_management_operator.discovery.plan import derive_project_url
+from compute_management_operator.kinds import PROJECT
+from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
+from compute_management_operator.settings import ManagementSettings
+from compute_management_operator.workload import controller as workload
+from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
+from compute_operator_kit.clock import Clock, Random
+from compute_operator_kit.exchange import Credentials, NoCredentials
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.lane import Limits
+from compute_operator_kit.manager import Manager, Runtime, Workers
+from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.reconcile import NoSpans, Spans
+
+COMPONENT: Final = "compute-management-operator"
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+REPORT_EVERY: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the planes are and who we are to each; a simulation needs none of it."""
+
+    home: str = ""
+    root: str = ""
+    hub: str = ""
+    projects: str = ""  # any URL of the server that has the project planes
+    home_credentials: Credentials = field(default_factory=NoCredentials)
+    root_credentials: Credentials = field(default_factory=NoCredentials)
+    hub_credentials: Credentials = field(default_factory=NoCredentials)
+    project_credentials: Credentials = field(default_factory=NoCredentials)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the operator is given."""
+
+    connect: Connect
+    clock: Clock
+    random: Random
+    places: Places = field(default_factory=Places)
+    namespace: str = "compute-system"  # our own, at home
+    leadership: Leadership = field(default_factory=AlwaysLeading)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    measures: Measures = field(default_factory=NoMeasures)
+    spans: Spans = field(default_factory=NoSpans)
+
+
+def build_writers(tools: Tools) -> Iterator[Part]:
+    """Controllers that write: they run on the leader alone."""
+    yield workload.build(tools)
+    if tools.settings.is_federated:
+        yield from hub_side.build(tools)
+
+
+def build_scouts(tools: Tools, places: Places) -> Iterator[Part]:
+    """Controllers that only look: they run on every replica."""
+    if tools.settings.is_single:
+        yield discovery.build_single(tools)
+    else:
+        yield discovery.build(tools, lambda name, uid: describe_project(places, name, uid))
+
+
+def describe_project(places: Places, name: str, uid: str) -> Plane:
+    return Plane(
+        PlaneName(name),
+        Role.PROJECT,
+        base_url=derive_project_url(places.projects, name),
+        credentials=places.project_credentials,
+        uid=uid,
+    )
+
+
+class Operator:
+    """The operator, wired: planes to engage, managers to run, admission to ask."""
+
+    def __init__(self, settings: ManagementSettings, ports: Ports) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._reach = Reach()
+        tools = Tools(
+            settings=settings,
+            clock=ports.clock,
+            random=ports.random,
+            operator=ObjectKey(HOME, DEPLOYMENTS, ports.namespace, COMPONENT),
+            measures=ports.measures,
+            reach=self._reach,
+        )
+        writers = tuple(build_writers(tools))
+        scouts = tuple(build_scouts(tools, ports.places))
+        self._parts = (*writers, *scouts)
+        self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
+        runtime = _runtime(settings, ports, self.planes)
+        self.writers = Manager(controllers_of(writers), runtime)
+        self.scouts = Manager(controllers_of(scouts), runtime)
+        self._reach.bind(self.planes, self.writers)
+        for part in self._parts:
+            for listener in part.listeners:
+                self.planes.listen(listener)
+        self.admission = Admission(tools)
+        self._tasks: list[asyncio.Task[None]] = []
+        # Ready once is ready for good: a plane that goes away later is told by metrics.
+        self._was_home_synced = False
+        self._were_projects_listed = False
+
+    # the life of a process -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """What every replica does: engages the planes it was told of and looks for others."""
+        for plane in self._known_planes():
+            self.planes.engage(plane)
+        self._tasks = [
+            asyncio.create_task(self.scouts.run(), name="scouts"),
+            asyncio.create_task(self._report(), name="report"),
+        ]
+
+    async def lead(self) -> None:
+        """What the leader does, until `stop`; cancelled, it aborts what is in flight at once."""
+        await self.writers.run()
+
+    def stop(self) -> None:
+        """Takes no more keys; what is in flight may end."""
+        self.writers.stop()
+        self.scouts.stop()
+
+    async def close(self) -> None:
+        """Ends everything that `start` began."""
+        self.stop()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._reach.close()
+        await self.planes.close()
+
+    def _known_planes(self) -> Iterable[Plane]:
+        places = self._ports.places
+        yield Plane(HOME, Role.HOME, places.home, places.home_credentials)
+        if self._settings.is_federated:
+            yield Plane(HUB, Role.HUB, places.hub, places.hub_credentials)
+        if self._settings.is_single:
+            yield Plane(SINGLE, Role.PROJECT, places.home, places.home_credentials)
+        else:
+            yield Plane(ROOT, Role.ROOT, places.root, places.root_credentials)
+
+    async def _report(self) -> None:
+        while True:
+            for part in self._parts:
+                part.report()
+            await self._ports.clock.sleep(REPORT_EVERY)
+
+    # readiness -----------------------------------------------------------------------------------
+
+    def find_home_unsynced(self) -> str | None:
+        """For `/readyz`: our own caches at home; none are kept there but those of mode `single`."""
+        found = self.planes.find(SINGLE if self._settings.is_single else HOME)
+        self._was_home_synced |= found is not None and found.is_synced
+        return None if self._was_home_synced else "caches are not complete"
+
+    def find_projects_unlisted(self) -> str | None:
+        """For `/readyz`: the first list of Projects; whether one of them answers is not asked."""
+        store = self.planes.find_store(ROOT, PROJECT)
+        self._were_projects_listed |= store is not None and store.is_synced
+        return None if self._were_projects_listed else "projects are not listed yet"
+
+
+def _setting(settings: ManagementSettings, ports: Ports) -> Setting:
+    found = settings.clients
+    limits = Limits(found.qps_per_plane, found.burst_per_plane)
+    return Setting(ports.clock, ports.random, ports.measures, limits)
+
+
+def _runtime(settings: ManagementSettings, ports: Ports, planes: Planes) -> Runtime:
+    means = Means(
+        planes=planes,
+        clock=ports.clock,
+        leadership=ports.leadership,
+        recorder=ports.recorder,
+        status_settle=settings.clients.status_settle,
+    )
+    workers = Workers(settings.workers.total, settings.workers.per_project)
+    return Runtime(means, ports.random, ports.measures, ports.spans, workers)

@@ -1,0 +1,149 @@
+"""The Workload controller, assembled: what wakes it, what it reads, and its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from compute_api_types import labels
+from compute_management_operator.assembly import Part, Reach, Tools, ignore_change
+from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
+from compute_management_operator.networking import LOCATION_INDEXES, Networking
+from compute_management_operator.workload import mapping, observe, plan
+from compute_management_operator.workload.observe import Seen
+from compute_management_operator.workload.status.report import rejections, report, tell_rejection
+from compute_operator_kit.backoff import RetryPolicy
+from compute_operator_kit.cache import Caches, Change
+from compute_operator_kit.controller import Controller, Watch
+from compute_operator_kit.intents import Plan
+from compute_operator_kit.keys import Kind, ObjectKey, Role
+from compute_operator_kit.kube import Writer
+from compute_operator_kit.outcomes import Applied
+from compute_operator_kit.planes import Plane, Watched
+from compute_operator_kit.reconcile import Pass, Result, run_steps
+
+NAME: Final = "workload"
+WRITER: Final = Writer(NAME, labels.WORKLOAD_MANAGER)
+RESYNC: Final = timedelta(minutes=30)
+NETWORKING_KINDS: Final = (LOCATION, NETWORK)
+
+
+class Rejections:
+    """Refusals that people have been told of: one event per state, not one per attempt.
+
+    Nothing that is stored says that a deployment was refused, so this is remembered here; a restart
+    tells once more.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[ObjectKey, dict[str, tuple[int, str]]] = {}
+
+    def tell(self, seen: Seen, applied: Applied) -> Plan:
+        """Events for what is refused now and was not, or was in another generation."""
+        generation = seen.metadata.generation
+        refused = {name: (generation, why) for name, why in rejections(applied).items()}
+        before = self._told.pop(seen.key, {})
+        if refused:
+            self._told[seen.key] = refused
+        fresh = (why for name, (_, why) in refused.items() if before.get(name) != refused[name])
+        return Plan(tuple(tell_rejection(seen, why) for why in fresh))
+
+    def forget(self, key: ObjectKey) -> None:
+        self._told.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSteps:
+    """The three files of the folder, as the kit calls them."""
+
+    networking: Networking
+    told: Rejections
+
+    def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
+        seen = observe.observe(key, caches, self.networking)
+        if seen is None:
+            self.told.forget(key)
+        return seen
+
+    def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
+        return plan.plan(seen)
+
+    def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:
+        return report(seen, applied, now) + self.told.tell(seen, applied)
+
+
+def build(tools: Tools) -> Part:
+    networking = Networking(tools.settings.networking)
+    steps = WorkloadSteps(networking, Rejections())
+
+    async def reconcile(key: ObjectKey, work: Pass) -> Result:
+        return await run_steps(steps, key, work)
+
+    is_consulted = networking is not Networking.OFF
+    controller = Controller(
+        name=NAME,
+        writer=WRITER,
+        watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if is_consulted else ())),
+        reconcile=reconcile,
+        on_engaged=mapping.wake_workloads,
+        # What was refused is tried again on a change or at the resync, not before.
+        retry=RetryPolicy(rejected=RESYNC),
+        resync=RESYNC,
+        deadline=tools.settings.clients.reconcile_timeout,
+    )
+    return Part(
+        controller=controller,
+        watched=(*_own_caches(), *_networking_caches(networking)),
+        listeners=(Switches(tools.reach),) if is_consulted else (),
+    )
+
+
+OWN_WATCHES: Final = (
+    Watch(Role.PROJECT, WORKLOAD),
+    Watch(Role.PROJECT, DEPLOYMENT, mapping.map_deployment),
+)
+# Not needed: an unreadable list must keep nobody from being updated, told of or finalized.
+NETWORKING_WATCHES: Final = (
+    Watch(Role.PROJECT, LOCATION, mapping.map_location, is_needed=False),
+    Watch(Role.PROJECT, NETWORK, mapping.map_network, is_needed=False),
+)
+
+
+def _own_caches() -> Iterable[Watched]:
+    yield Watched(Role.PROJECT, WORKLOAD, indexes=mapping.WORKLOAD_INDEXES)
+    yield Watched(Role.PROJECT, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES)
+
+
+def _networking_caches(networking: Networking) -> Iterable[Watched]:
+    if networking is Networking.OFF:
+        return
+    is_optional = networking is Networking.AUTO
+    yield Watched(Role.PROJECT, LOCATION, indexes=LOCATION_INDEXES, is_optional=is_optional)
+    yield Watched(Role.PROJECT, NETWORK, is_optional=is_optional)
+
+
+class Switches:
+    """Notices that a project began or ceased to serve a networking kind.
+
+    No object need change with that: a kind that is installed without a Location says something
+    about every city, so every Workload of the project looks again.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    def teller(self, role: Role, kind: Kind) -> Callable[[Change], None]:  # noqa: ARG002
+        return ignore_change
+
+    def synced(self, plane: Plane, kind: Kind) -> None:
+        if plane.role is Role.PROJECT and kind in NETWORKING_KINDS:
+            for key in mapping.wake_workloads(plane.name, self._reach.caches):
+                self._reach.wake(NAME, key)
+
+    def recovered(self, plane: Plane) -> None:
+        pass
+
+    def disengaged(self, plane: Plane) -> None:
+        pass

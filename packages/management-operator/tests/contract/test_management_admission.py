@@ -1,0 +1,332 @@
+"""Admission of Workloads: the project of the request decides, on every replica, or nobody does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from management_builders.documents import a_template_document, a_workload_document
+from management_builders.world import (
+    Process,
+    World,
+    a_review,
+    play,
+    settings_of,
+    single_settings,
+)
+
+from compute_api_types import labels
+from compute_management_operator.admission.review import Admitted, Answer, Refused, Undecided
+from compute_management_operator.kinds import WORKLOAD
+from compute_operator_kit.errors import InvalidSpecError, UnavailableError
+from compute_operator_kit.wire import Json, JsonObject, member_object
+from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+
+NO_PROJECT = "the request names no project: user extra iam.miloapis.com/parent-name is required"
+
+
+def of_project(name: str) -> JsonObject:
+    return {labels.PARENT_NAME_EXTRA: [name], labels.PARENT_TYPE_EXTRA: ["Project"]}
+
+
+def message_of(answer: Answer) -> Json:
+    assert not isinstance(answer, Admitted)
+    return answer.status["message"]
+
+
+async def settle(world: World, *projects: str) -> Process:
+    """Two projects in two cities, and a follower that has seen them."""
+    for name in projects or ("acme", "beta"):
+        await world.add_project(name, cities=("DFW",) if name == "acme" else ("LHR",))
+    process = world.process()
+    process.start(leads=False)
+    await world.sleep(2)
+    return process
+
+
+@pytest.mark.spec("M-85", "M-86")
+def test_the_locations_of_the_requests_own_project_decide_and_no_other_plane_is_asked() -> None:
+    async def scenario(world: World) -> None:
+        follower = await settle(world)
+        before = len(world.requests())
+        wanted = a_workload_document("web", {"eu": ("LHR",)})
+        assert isinstance(await follower.admit(a_review(wanted, of_project("beta"))), Admitted)
+        refused = await follower.admit(a_review(wanted, of_project("acme")))
+        assert isinstance(refused, Refused)
+        assert refused.status["code"] == 422
+        assert message_of(refused) == (
+            'Workload.compute.datumapis.com "web" is invalid: spec.placements[0].cityCodes[0]: '
+            'Unsupported value: "LHR": supported values: "DFW"'
+        )
+        asked = world.requests()[before:]
+        assert {one.address.plane for one in asked} == {"acme", "beta"}
+        assert {one.address.resource for one in asked} == {"subjectaccessreviews"}
+
+    play(scenario)
+
+
+BAD_EXTRAS: dict[str, JsonObject] = {
+    "missing": {},
+    "empty": {labels.PARENT_NAME_EXTRA: []},
+    "empty name": {labels.PARENT_NAME_EXTRA: [""]},
+    "double": {labels.PARENT_NAME_EXTRA: ["acme", "beta"]},
+    "not a label": {labels.PARENT_NAME_EXTRA: ["acme/../beta"]},
+    "no project": {
+        labels.PARENT_NAME_EXTRA: ["acme"],
+        labels.PARENT_TYPE_EXTRA: ["Organization"],
+    },
+}
+
+
+@pytest.mark.spec("M-85")
+@pytest.mark.parametrize("way", sorted(BAD_EXTRAS))
+def test_a_request_that_names_no_project_is_answered_500_and_nobody_is_asked(way: str) -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        before = len(world.requests())
+        answer = await process.admit(a_review(a_workload_document(), BAD_EXTRAS[way]))
+        assert isinstance(answer, Undecided)
+        assert answer.status["code"] == 500
+        assert message_of(answer) == NO_PROJECT
+        assert len(world.requests()) == before
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-85")
+@pytest.mark.parametrize("name", ["unheard-of", "@home", "hub"])
+def test_a_project_that_is_not_engaged_is_answered_500(name: str) -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        answer = await process.admit(a_review(a_workload_document(), of_project(name)))
+        assert isinstance(answer, Undecided)
+        assert answer.status["code"] == 500
+        told = f'project "{name}" is not available for admission yet, try again'
+        assert message_of(answer) == (NO_PROJECT if name == "@home" else told)
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-85")
+def test_locations_that_are_needed_and_unreadable_are_answered_500() -> None:
+    failing = Fault(
+        "C4",
+        Action.ERROR,
+        Point(plane="acme", verb="list", kind="Location", times=0),
+        Parameters(status=500),
+    )
+
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        answer = await process.admit(a_review(a_workload_document(), of_project("acme")))
+        assert isinstance(answer, Undecided)
+        assert message_of(answer) == (
+            'project "acme" is not available for admission yet, try again'
+        )
+        # An edit that names no other city needs none of them.
+        wanted = a_workload_document(replicas=2)
+        edited = a_review(wanted, of_project("acme"), found=a_workload_document())
+        assert isinstance(await process.admit(edited), Admitted)
+
+    play(scenario, failing)
+
+
+@pytest.mark.spec("M-86")
+def test_finalizers_come_off_whatever_cannot_be_read() -> None:
+    async def scenario(world: World) -> None:
+        process = world.process()
+        process.start(leads=False)
+        found = a_workload_document()
+        bare: JsonObject = {**found, "metadata": {"name": "web", "namespace": "default"}}
+        marked: JsonObject = {
+            **found,
+            "metadata": {
+                "name": "web",
+                "namespace": "default",
+                "finalizers": [labels.WORKLOAD_FINALIZER],
+            },
+        }
+        assert isinstance(await process.admit(a_review(bare, {}, found=marked)), Admitted)
+        going = a_workload_document("web", {"moon": ("TYCHO",)})
+        member_object(going, "metadata")["deletionTimestamp"] = "2026-03-01T00:00:00Z"
+        assert isinstance(await process.admit(a_review(going, {}, found=marked)), Admitted)
+        assert world.requests() == [] or {
+            one.address.resource for one in world.requests()
+        }.isdisjoint({"subjectaccessreviews"})
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-84")
+def test_mode_single_ignores_the_extra() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        process = world.process(settings=single_settings())
+        process.start()
+        await world.sleep(1)
+        for extra in ({}, of_project("acme"), of_project("single")):
+            assert isinstance(await process.admit(a_review(a_workload_document(), extra)), Admitted)
+        moon = a_workload_document("web", {"moon": ("TYCHO",)})
+        assert isinstance(await process.admit(a_review(moon, {})), Refused)
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-92")
+def test_with_networking_off_cities_and_networks_are_not_checked() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project("acme")
+        process = world.process(settings=settings_of(networking="off"))
+        process.start(leads=False)
+        await world.sleep(2)
+        wanted = a_workload_document("web", {"moon": ("TYCHO",)})
+        before = len(world.requests())
+        answer = await process.admit(a_review(wanted, of_project("acme"), user="nobody"))
+        assert isinstance(answer, Admitted)
+        assert len(world.requests()) == before
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-92")
+def test_a_plane_without_networking_kinds_checks_neither() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project("acme", has_networking=False)
+        process = world.process()
+        process.start(leads=False)
+        await world.sleep(2)
+        wanted = a_workload_document("web", {"moon": ("TYCHO",)})
+        answer = await process.admit(a_review(wanted, of_project("acme"), user="nobody"))
+        assert isinstance(answer, Admitted)
+
+    play(scenario)
+
+
+def test_a_network_the_requester_may_not_use_is_refused_in_their_name() -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        wanted = a_workload_document(template=a_template_document(networks=("default", "secret")))
+        answer = await process.admit(a_review(wanted, of_project("acme"), user="alice"))
+        assert isinstance(answer, Refused)
+        causes = member_object(dict(answer.status), "details")["causes"]
+        assert isinstance(causes, list)
+        assert [cause["reason"] for cause in causes if isinstance(cause, dict)] == [
+            "FieldValueForbidden",
+            "FieldValueForbidden",
+        ]
+
+    play(scenario)
+
+
+def test_a_review_that_fails_is_never_a_yes() -> None:
+    failing = Fault(
+        "C4",
+        Action.ERROR,
+        Point(plane="acme", verb="create", kind="SubjectAccessReview", times=0),
+        Parameters(status=500),
+    )
+
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        answer = await process.admit(a_review(a_workload_document(), of_project("acme")))
+        assert isinstance(answer, Refused)
+        assert "InternalError" in str(answer.status["details"])
+
+    play(scenario, failing)
+
+
+def test_a_plane_that_hangs_is_answered_before_the_api_server_gives_up() -> None:
+    hanging = Fault(
+        "D2",
+        Action.TIMEOUT,
+        Point(plane="acme", verb="create", kind="SubjectAccessReview", times=0),
+    )
+
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        begun = world.clock.monotonic()
+        networks = tuple(f"net-{number}" for number in range(50))
+        wanted = a_workload_document(template=a_template_document(networks=networks))
+        answer = await process.admit(a_review(wanted, of_project("acme")))
+        assert isinstance(answer, Refused)
+        assert world.clock.monotonic() - begun < timedelta(seconds=5)
+
+    play(scenario, hanging)
+
+
+def test_a_stored_number_that_is_not_acted_on_is_told_as_a_warning() -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        wanted = a_workload_document()
+        spec = member_object(wanted, "spec")
+        placements = spec["placements"]
+        assert isinstance(placements, list)
+        assert isinstance(placements[0], dict)
+        placements[0]["scaleSettings"] = {
+            "minReplicas": 1,
+            "maxReplicas": 3,
+            "instanceManagementPolicy": "OrderedReady",
+            "metrics": [{"resource": {"name": "cpu", "target": {"averageUtilization": 50}}}],
+        }
+        answer = await process.admit(a_review(wanted, of_project("acme")))
+        assert isinstance(answer, Admitted)
+        assert len(answer.warnings) == 1
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-88")
+def test_every_verdict_is_counted() -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        moon = a_workload_document("web", {"moon": ("TYCHO",)})
+        await process.admit(a_review(a_workload_document(), of_project("acme")))
+        await process.admit(a_review(moon, of_project("acme")))
+        await process.admit(a_review(a_workload_document(), {}))
+        await process.admit(a_review(moon, {}, found=moon))
+        counted = {
+            (result, reason): process.measures.total(
+                "compute_admission_requests_total", result=result, reason=reason
+            )
+            for result, reason in (
+                ("allowed", "Valid"),
+                ("denied", "Invalid"),
+                ("error", "InternalError"),
+                ("allowed", "Unread"),
+            )
+        }
+        assert set(counted.values()) == {1}
+
+    play(scenario)
+
+
+def a_tenant(project: str) -> User:
+    extra = ((labels.PARENT_NAME_EXTRA, (project,)), (labels.PARENT_TYPE_EXTRA, ("Project",)))
+    found = authenticated("tenant", "system:masters")
+    return User(found.name, found.groups, "tenant-uid", extra)
+
+
+@pytest.mark.spec("M-85", "M-86")
+def test_an_api_server_that_asks_us_refuses_and_admits_as_we_say() -> None:
+    async def scenario(world: World) -> None:
+        process = await settle(world)
+        await world.ask_for_admission("acme", process)
+        tenant = world.kube("acme", a_tenant("acme"))
+        moon = a_workload_document("moon", {"moon": ("TYCHO",)})
+        with pytest.raises(InvalidSpecError) as refused:
+            await tenant.create(world.key_of("acme", moon), moon)
+        assert refused.value.answer is not None
+        assert "is invalid: spec.placements[0].cityCodes[0]" in refused.value.answer.message
+        await tenant.create(world.key_of("acme", a_workload_document()), a_workload_document())
+        with pytest.raises(UnavailableError):
+            # Somebody whose request names no project: neither admitted nor refused for its content.
+            await world.kube("acme").create(
+                world.key_of("acme", moon), a_workload_document("stranger")
+            )
+        process.begin_leading()
+        await world.sleep(2)
+        await world.delete("acme", WORKLOAD, "web")
+        await world.eventually(lambda: world.is_gone("acme", WORKLOAD, "web"))
+
+    play(scenario)

@@ -1,0 +1,88 @@
+"""Tenants beside each other: what one of them does costs another nothing (management.md 10)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from management_builders.documents import a_workload_document
+from management_builders.world import World, play
+
+from compute_sim_planes.history import Commit
+
+EDITS = 40
+
+
+async def place_each(world: World, project: str) -> None:
+    """A user who creates a Workload every so often."""
+    for number in range(EDITS):
+        await world.create(project, a_workload_document(f"web-{number:02}"))
+        await world.sleep(0.25)
+
+
+def latencies(world: World, project: str) -> list[float]:
+    """From each Workload's creation to its deployment's, on that plane."""
+    made: dict[str, datetime] = {}
+    took: list[float] = []
+    for commit in world.history.of(Commit):
+        if commit.plane != project or commit.type != "ADDED":
+            continue
+        if commit.kind == "Workload":
+            made[commit.key] = commit.at
+        elif commit.kind == "WorkloadDeployment" and (root := commit.key.removesuffix("-us-dfw")):
+            took.append((commit.at - made[root]).total_seconds())
+    return sorted(took)
+
+
+def p99(took: list[float]) -> float:
+    assert len(took) == EDITS
+    return took[int(len(took) * 0.99)]
+
+
+async def prepare(world: World) -> None:
+    for name in ("quiet", "noisy"):
+        await world.add_project(name, cities=("DFW",))
+    # A plane that answers in no time at all would hide that somebody waits.
+    world.links["quiet"].slow(timedelta(milliseconds=5))
+
+
+def alone() -> float:
+    async def scenario(world: World) -> None:
+        await prepare(world)
+        world.process().start()
+        await world.sleep(1)
+        await place_each(world, "quiet")
+        await world.sleep(5)
+
+    return p99(latencies(play(scenario).world, "quiet"))
+
+
+@pytest.mark.spec("M-83")
+@pytest.mark.fault("D2")
+def test_a_project_that_answers_in_five_seconds_leaves_another_as_quick_as_alone() -> None:
+    async def scenario(world: World) -> None:
+        await prepare(world)
+        world.links["noisy"].slow(timedelta(seconds=5))
+        for number in range(200):
+            await world.create("noisy", a_workload_document(f"slow-{number:03}"))
+        world.process().start()
+        await world.sleep(1)
+        await place_each(world, "quiet")
+        await world.sleep(5)
+
+    assert p99(latencies(play(scenario).world, "quiet")) <= 2 * alone()
+
+
+@pytest.mark.spec("M-83")
+def test_a_project_with_thousands_of_keys_leaves_another_as_quick_as_alone() -> None:
+    async def scenario(world: World) -> None:
+        await prepare(world)
+        for number in range(2000):
+            await world.create("noisy", a_workload_document(f"many-{number:04}", {"us": ("LHR",)}))
+        world.links["noisy"].slow(timedelta(milliseconds=5))
+        world.process().start()
+        await world.sleep(1)
+        await place_each(world, "quiet")
+        await world.sleep(5)
+
+    assert p99(latencies(play(scenario).world, "quiet")) <= 2 * alone()

@@ -1,0 +1,276 @@
+"""The operator as a process, in real time: command line, servers, Lease, admission, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+from management_builders.documents import a_workload_document
+from management_builders.served_planes import STRANGER, TOKEN, ServedPlanes
+from management_builders.world import a_review
+
+from compute_api_types import labels
+from compute_management_operator.__main__ import main
+from compute_management_operator.front_door import PATH
+from compute_operator_kit.settings import API_VERSION
+from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.wire import Json, JsonObject, member_list, member_object, member_text
+
+SOON = 40.0  # a busy machine, and a process that imports kopf
+WORKLOADS = "/apis/compute.datumapis.com/v1alpha/namespaces/default/workloads"
+DEPLOYMENTS = "/apis/compute.datumapis.com/v1alpha/namespaces/default/workloaddeployments"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/compute-system/leases/compute-management-operator"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Started:
+    """A process, and where it listens."""
+
+    process: subprocess.Popen[bytes]
+    planes: ServedPlanes
+    authority: Authority
+    health: int
+    metrics: int
+    webhook: int
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession(connector=self._connector()) as session,
+            session.get(url, headers=headers) as answer,
+        ):
+            return answer.status, await answer.text()
+
+    async def review(self, review: JsonObject) -> JsonObject:
+        url = f"https://127.0.0.1:{self.webhook}/{PATH}"
+        async with (
+            aiohttp.ClientSession(connector=self._connector()) as session,
+            session.post(url, json=review) as answer,
+        ):
+            assert answer.status == 200
+            found: JsonObject = await answer.json()
+            return member_object(found, "response")
+
+    def _connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(
+            ssl=ssl.create_default_context(cadata=self.authority.certificate.decode())
+        )
+
+    async def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    async def is_ready(self) -> bool:
+        try:
+            return (await self.get(f"http://127.0.0.1:{self.health}/readyz"))[0] == 200
+        except aiohttp.ClientError:
+            return False
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(SOON):
+        while not await is_so():  # noqa: ASYNC110 - what is waited for is another process
+            await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def started(tmp_path: Path) -> AsyncIterator[Started]:
+    certificates = tmp_path / "certificates"
+    certificates.mkdir()
+    authority = Authority()
+    authority.issue().write(certificates)
+    planes = await ServedPlanes.start(tmp_path)
+    health, metrics, webhook = free_port(), free_port(), free_port()
+    tls: Json = {"certDir": str(certificates)}
+    settings: JsonObject = {
+        "apiVersion": API_VERSION,
+        "kind": "ManagementOperator",
+        "discovery": {"mode": "milo", "discoveryKubeconfigPath": str(tmp_path / "root.yaml")},
+        "federation": {"mode": "karmada", "kubeconfigPath": str(tmp_path / "hub.yaml")},
+        "webhookServer": {"host": "127.0.0.1", "port": webhook, "tls": tls},
+        "metricsServer": {"bindAddress": f"127.0.0.1:{metrics}", "tls": tls},
+        "health": {"bindAddress": f"127.0.0.1:{health}"},
+    }
+    file = tmp_path / "config.yaml"
+    file.write_text(json.dumps(settings))
+    environ = {
+        "PATH": os.environ["PATH"],
+        "KUBECONFIG": str(tmp_path / "root.yaml"),
+        "POD_NAMESPACE": "compute-system",
+        "POD_NAME": "pod-1",
+    }
+    log = (tmp_path / "log").open("wb")
+    command = [sys.executable, "-m", "compute_management_operator", "--server-config", str(file)]
+    process = subprocess.Popen(command, env=environ, stderr=log)  # noqa: ASYNC220 - no threads
+    running = Started(process, planes, authority, health, metrics, webhook)
+    try:
+        await until(running.is_ready)
+        yield running
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+        await planes.close()
+        sys.stderr.write((tmp_path / "log").read_text())
+
+
+async def holder(planes: ServedPlanes) -> str:
+    lease = await planes.ask("root", "GET", LEASE)
+    return member_text(member_object(lease, "spec"), "holderIdentity")
+
+
+async def exists(planes: ServedPlanes, plane: str, path: str) -> bool:
+    listed = await planes.ask(plane, "GET", path)
+    return bool(member_list(listed, "items"))
+
+
+@pytest.mark.spec("M-84", "M-85")
+async def test_the_process_places_admits_measures_and_stops_gracefully(started: Started) -> None:
+    planes = started.planes
+    await until(lambda: _has_holder(planes))
+    await planes.put("acme", WORKLOADS, a_workload_document())
+    await until(lambda: exists(planes, "acme", DEPLOYMENTS))
+
+    extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
+    resource: JsonObject = {
+        "group": "compute.datumapis.com",
+        "version": "v1alpha",
+        "resource": "workloads",
+    }
+    review = a_review(a_workload_document("web", {"moon": ("TYCHO",)}), extra)
+    member_object(review, "request")["resource"] = resource
+    refused = await started.review(review)
+    assert refused["allowed"] is False
+    status = member_object(refused, "status")
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert member_list(member_object(status, "details"), "causes") != []
+    review = a_review(a_workload_document("web"), extra)
+    member_object(review, "request")["resource"] = resource
+    assert (await started.review(review))["allowed"] is True
+
+    metrics = f"https://127.0.0.1:{started.metrics}/metrics"
+    assert (await started.get(metrics))[0] == 401
+    stranger = {"Authorization": f"Bearer {STRANGER}"}
+    assert (await started.get(metrics, stranger))[0] == 403
+    code, text = await started.get(metrics, {"Authorization": f"Bearer {TOKEN}"})
+    assert code == 200
+    assert 'leader_election_master_status{name="compute-management-operator"} 1.0' in text
+    assert "acme" not in text
+    assert (await started.get(f"http://127.0.0.1:{started.health}/healthz"))[0] == 200
+
+    started.process.send_signal(signal.SIGTERM)
+    await until(started.has_ended)
+    assert started.process.returncode == 0
+    assert await holder(planes) == ""
+
+
+async def _has_holder(planes: ServedPlanes) -> bool:
+    leases = await planes.ask("root", "GET", LEASE.rpartition("/")[0])
+    return bool(member_list(leases, "items")) and bool(await holder(planes))
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+GOOD = f"""
+apiVersion: {API_VERSION}
+kind: ManagementOperator
+discovery: {{mode: single}}
+federation: {{mode: none}}
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    file = folder / "config.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"], {})
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("compute-management-operator ")
+
+
+def test_a_good_configuration_passes_and_nothing_starts(tmp_path: Path) -> None:
+    assert main(["check-config", "--server-config", write(tmp_path, GOOD)], {}) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty"),
+        (GOOD.replace("ManagementOperator", "CellOperator"), "kind: must be ManagementOperator"),
+        (GOOD + "cell: {name: dfw-1}\n", "cell: unknown key"),
+        (GOOD + "quota: {mode: enforce}\n", "quota: unknown key"),
+        (GOOD + "workers: {total: 2, perProject: 3}\n", "workers.perProject: must not be more"),
+        (GOOD + "workers: {total: many}\n", "workers.total"),
+        (GOOD.replace("none", "karmada"), "federation.kubeconfigPath: is required"),
+        (GOOD.replace("single", "milo"), "federation.mode: none is refused"),
+        (
+            GOOD.replace("{mode: single}", "{mode: single, projectKubeconfigPath: /x}"),
+            "discovery: is refused with discovery.mode single",
+        ),
+        (GOOD + "webhookServer: {port: 8081}\n", "webhookServer.port: is taken"),
+        (GOOD + "webhookServer: {port: 0}\n", "webhookServer.port"),
+        (GOOD + "clients: {statusSettle: 6s}\n", "clients.statusSettle"),
+    ],
+)
+def test_a_bad_configuration_ends_with_2_and_names_the_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    assert main(["check-config", "--server-config", write(tmp_path, text)], {}) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_everything_that_is_wrong_is_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = GOOD + "cell: {}\nworkers: {total: 0}\nnetworking: maybe\n"
+    assert main(["check-config", "--server-config", write(tmp_path, text)], {}) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+
+
+@pytest.fixture
+def _logs_as_before() -> Iterator[None]:
+    """A process makes its format the only one; here there are others after it."""
+    root = logging.getLogger()
+    handlers, level, raises = root.handlers[:], root.level, logging.raiseExceptions
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.raiseExceptions = raises
+
+
+@pytest.mark.usefixtures("_logs_as_before")
+def test_a_process_that_has_no_home_ends_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = GOOD + "metricsServer: {bindAddress: '0'}\nhealth: {bindAddress: '0'}\n"
+    assert main(["--server-config", write(tmp_path, text)], {}) == 2
+    assert "KUBECONFIG: is not set" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_logs_as_before")
+def test_a_file_that_is_configured_and_missing_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = GOOD + "webhookServer: {tls: {certDir: /nowhere}}\nmetricsServer: {bindAddress: '0'}\n"
+    assert main(["--server-config", write(tmp_path, text)], {}) == 2
+    assert "webhookServer.tls: /nowhere/tls.crt: cannot be read" in capsys.readouterr().err

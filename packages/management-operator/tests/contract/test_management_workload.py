@@ -1,0 +1,873 @@
+"""Workload → deployments, on a simulated plane: what is made, kept, replaced and left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from management_builders.documents import (
+    a_condition_document,
+    a_deployment_document,
+    a_deployment_status,
+    a_document,
+    a_location_document,
+    a_network_document,
+    a_placement_document,
+    a_template_document,
+    a_workload_document,
+)
+from management_builders.world import (
+    Process,
+    Run,
+    World,
+    condition_of,
+    name_of,
+    placement_of,
+    play,
+    shown,
+    single_settings,
+    spec_of,
+    status_of,
+    uid_of,
+)
+
+from compute_api_types import labels, names
+from compute_management_operator.kinds import (
+    DEPLOYMENT,
+    LOCATION,
+    NAMESPACE,
+    NETWORK,
+    PROJECT,
+    WORKLOAD,
+)
+from compute_management_operator.plane_names import ROOT, SINGLE
+from compute_operator_kit.wire import Json, JsonObject, member_list, member_object
+from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_sim_planes.history import Request
+
+Play = Callable[[World, Process], Awaitable[None]]
+
+
+def play_single(
+    scenario: Play,
+    *faults: Fault,
+    cities: tuple[str, ...] = ("DFW", "LHR", "ORD"),
+    networks: tuple[str, ...] = ("default",),
+    networking: str = "auto",
+    has_networking: bool = True,
+) -> Run:
+    """One project, no hub: what the Workload controller does by itself."""
+
+    async def whole(world: World) -> None:
+        await world.add_project_plane(
+            cities=cities, networks=networks, has_networking=has_networking
+        )
+        process = world.process(settings=single_settings(networking=networking))
+        process.start()
+        await scenario(world, process)
+
+    return play(whole, *faults)
+
+
+async def deployment_names(world: World) -> list[str]:
+    return await world.names(SINGLE, DEPLOYMENT)
+
+
+async def edit_placements(world: World, *placements: JsonObject, name: str = "web") -> None:
+    listed: list[Json] = [*placements]
+    await world.patch(SINGLE, WORKLOAD, name, {"spec": {"placements": listed}})
+
+
+@pytest.mark.spec("M-06")
+def test_the_first_write_is_the_finalizer_alone_and_foreign_ones_stay() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        document = a_workload_document()
+        document["metadata"] = {
+            "name": "web",
+            "namespace": "default",
+            "finalizers": ["example.com/theirs"],
+        }
+        await world.create(SINGLE, document)
+        await world.sleep(1)
+        found = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
+        assert found["finalizers"] == ["example.com/theirs", labels.WORKLOAD_FINALIZER]
+
+    done = play_single(scenario)
+    assert shown(done.world.writes())[:2] == [
+        "patch Workload web",
+        "create WorkloadDeployment web-us-dfw",
+    ]
+
+
+@pytest.mark.spec("M-06")
+@pytest.mark.fault("B1")
+def test_the_pass_after_the_finalizer_needs_no_event_of_its_own() -> None:
+    """The event of our own patch is lost; the next thing the watch says is enough."""
+    lost = Fault("B1", Action.DROP, Point(plane=SINGLE, kind="Workload", nth=2))
+
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"), within=120)
+
+    play_single(scenario, lost)
+
+
+@pytest.mark.spec("M-07")
+def test_every_placement_and_city_gets_its_deployment_with_the_template_verbatim() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        template = a_template_document(annotations={labels.RESTARTED_AT: "2026-02-01T00:00:00Z"})
+        placements = {"us": ("DFW", "ORD"), "eu": ("LHR",)}
+        made = await world.create(
+            SINGLE, a_workload_document("web", placements, replicas=3, template=template)
+        )
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-eu-lhr", "web-us-dfw", "web-us-ord"]
+        found = await world.get(SINGLE, DEPLOYMENT, "web-us-ord")
+        assert spec_of(found) == {
+            "workloadRef": {"name": "web", "uid": uid_of(made)},
+            "placementName": "us",
+            "cityCode": "ORD",
+            "template": spec_of(made)["template"],
+            "scaleSettings": {"minReplicas": 3, "instanceManagementPolicy": "OrderedReady"},
+        }
+        metadata = member_object(found, "metadata")
+        assert metadata["labels"] == {labels.WORKLOAD_UID: uid_of(made)}
+        assert metadata["ownerReferences"] == [
+            {
+                "apiVersion": WORKLOAD.api_version,
+                "kind": "Workload",
+                "name": "web",
+                "uid": uid_of(made),
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-08")
+def test_an_unknown_city_is_named_holds_up_nobody_and_heals_by_its_location_alone() -> None:
+    async def scenario(world: World, process: Process) -> None:
+        placements = {"us": ("DFW",), "moon": ("TYCHO", "COPERNICUS")}
+        await world.create(SINGLE, a_workload_document("web", placements))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-us-dfw"]
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        said = (
+            "False",
+            "NoMatchingLocation",
+            "No location found for city codes: COPERNICUS, TYCHO",
+        )
+        assert condition_of(placement_of(found, "moon"), "Available") == said
+        assert condition_of(found, "Ready") == said
+        assert process.reasons() == ["DeploymentCreated", "NoMatchingLocation"]
+        await world.create(SINGLE, a_location_document("TYCHO"))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-moon-tycho", "web-us-dfw"]
+
+    play_single(scenario)
+
+
+async def delete_location(world: World) -> None:
+    await world.delete(SINGLE, LOCATION, "at-dfw")
+
+
+async def delete_all_locations(world: World) -> None:
+    for name in await world.names(SINGLE, LOCATION):
+        await world.delete(SINGLE, LOCATION, name)
+
+
+async def remove_location_kind(world: World) -> None:
+    await world.uninstall(SINGLE, LOCATION)
+
+
+@pytest.mark.spec("M-09")
+@pytest.mark.parametrize("lose", [delete_location, delete_all_locations, remove_location_kind])
+def test_a_lost_location_deletes_nothing_and_edits_still_arrive(
+    lose: Callable[[World], Awaitable[None]],
+) -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        before = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        await lose(world)
+        await world.sleep(90)
+        await edit_placements(world, a_placement_document("us", ("DFW",), replicas=7))
+        await world.sleep(1)
+        after = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        assert uid_of(after) == uid_of(before)
+        assert member_object(spec_of(after), "scaleSettings")["minReplicas"] == 7
+
+    done = play_single(scenario)
+    assert done.world.writes(verb="delete") == []
+
+
+@pytest.mark.spec("M-09")
+def test_a_list_of_locations_that_fails_is_no_verdict_and_deletes_nothing() -> None:
+    failing = Fault(
+        "C4",
+        Action.ERROR,
+        Point(plane=SINGLE, verb="list", kind="Location", times=0),
+        Parameters(status=500),
+    )
+
+    async def scenario(world: World, process: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(30)
+        assert await deployment_names(world) == []
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        assert process.reasons() == []
+        world.injector.disarm("C4")
+        await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"), within=90)
+
+    play_single(scenario, failing)
+
+
+@pytest.mark.spec("M-09")
+def test_a_deleted_workload_goes_although_locations_cannot_be_read() -> None:
+    failing = Fault(
+        "C4",
+        Action.ERROR,
+        Point(plane=SINGLE, verb="list", kind="Location", times=0),
+        Parameters(status=500),
+    )
+
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(2)
+        await world.delete(SINGLE, WORKLOAD, "web")
+        await world.eventually(lambda: world.is_gone(SINGLE, WORKLOAD, "web"), within=5)
+
+    play_single(scenario, failing)
+
+
+@pytest.mark.spec("M-10")
+def test_a_city_that_left_the_spec_loses_exactly_its_deployment_after_a_fresh_read() -> None:
+    async def scenario(world: World, process: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.create(SINGLE, a_workload_document("other", {"us": ("DFW", "ORD")}))
+        await world.sleep(1)
+        await edit_placements(world, a_placement_document("us", ("ORD",)))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["other-us-dfw", "other-us-ord", "web-us-ord"]
+        assert "DeploymentDeleted" in process.reasons()
+
+    done = play_single(scenario)
+    requests = [
+        one for one in done.world.requests() if one.caller.user_agent.endswith("(workload)")
+    ]
+    at = next(place for place, one in enumerate(requests) if one.address.verb == "delete")
+    assert shown(requests[at - 1 : at + 1]) == [
+        "get Workload web",
+        "delete WorkloadDeployment web-us-dfw",
+    ]
+
+
+@pytest.mark.spec("M-10")
+@pytest.mark.fault("B5")
+def test_a_stale_cache_does_not_delete_a_city_that_was_added_back() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.sleep(1)
+        before = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        stale = Fault("B5", Action.DELAY_PAST_NEXT, Point(plane=SINGLE, kind="Workload", nth=2))
+        world.injector.arm(stale)
+        await edit_placements(world, a_placement_document("us", ("ORD",)))
+        await edit_placements(world, a_placement_document("us", ("DFW", "ORD")))
+        await world.sleep(30)
+        assert uid_of(await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")) == uid_of(before)
+
+    done = play_single(scenario)
+    assert done.world.writes(verb="delete") == []
+
+
+@pytest.mark.spec("M-11")
+def test_a_deployment_of_the_same_identity_is_used_under_whatever_name() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        made = await world.create(SINGLE, a_workload_document())
+        await world.create(SINGLE, a_deployment_document("somehow-else", workload_uid=uid_of(made)))
+        world.process(settings=single_settings()).start()
+        await world.sleep(2)
+        assert await deployment_names(world) == ["somehow-else"]
+        found = member_object(await world.get(SINGLE, DEPLOYMENT, "somehow-else"), "metadata")
+        assert found["labels"] == {labels.WORKLOAD_UID: uid_of(made)}
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-12")
+@pytest.mark.fault("F3")
+def test_workloads_whose_names_run_together_do_not_touch_each_other() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        first = await world.create(SINGLE, a_workload_document("a-b", {"c": ("DFW",)}))
+        await world.sleep(1)
+        second = await world.create(SINGLE, a_workload_document("a", {"b-c": ("DFW",)}))
+        await world.sleep(1)
+        owners = {
+            name_of(one): member_object(spec_of(one), "workloadRef")["uid"]
+            for one in await world.listed(SINGLE, DEPLOYMENT)
+        }
+        hashed = names.derive_deployment_names(
+            workload="a", workload_uid=uid_of(second), placement="b-c", city_code="DFW"
+        ).hashed
+        assert owners == {"a-b-c-dfw": uid_of(first), hashed: uid_of(second)}
+        assert await world.rests() == []
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-13")
+def test_both_names_taken_is_a_collision_that_writes_nothing_of_theirs_and_heals() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        made = await world.create(SINGLE, a_workload_document())
+        both = names.derive_deployment_names(
+            workload="web", workload_uid=uid_of(made), placement="us", city_code="DFW"
+        )
+        for name in ("web-us-dfw", both.hashed):
+            theirs = a_deployment_document(name, workload_uid="another", placement="theirs")
+            await world.create(SINGLE, theirs)
+        process = world.process(settings=single_settings())
+        process.start()
+        await world.sleep(2)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        said = (
+            "False",
+            "NameCollision",
+            'Deployment name "web-us-dfw" is taken by another workload',
+        )
+        assert condition_of(found, "Available") == said
+        assert condition_of(placement_of(found, "us"), "Available") == said
+        assert world.writes(kind="WorkloadDeployment") == []
+        assert process.reasons() == ["NameCollision"]
+        await world.delete(SINGLE, DEPLOYMENT, both.hashed)
+        await world.sleep(1)
+        healed = await world.get(SINGLE, DEPLOYMENT, both.hashed)
+        assert member_object(spec_of(healed), "workloadRef")["uid"] == uid_of(made)
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-14")
+def test_two_spellings_of_a_city_are_one_and_another_spelling_replaces_it() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_location_document("dfw", "lower"))
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "dfw")}))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-us-dfw"]
+        assert await world.rests() == []
+        await edit_placements(world, a_placement_document("us", ("dfw",)))
+        await world.sleep(2)
+        (found,) = await world.listed(SINGLE, DEPLOYMENT)
+        assert spec_of(found)["cityCode"] == "dfw"
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-15")
+def test_missing_networks_are_named_in_order_written_once_and_healed_by_watch() -> None:
+    async def scenario(world: World, process: Process) -> None:
+        template = a_template_document(networks=("b", "a"))
+        await world.create(SINGLE, a_workload_document(template=template))
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        said = ("False", "NetworkNotFound", "Unable to find networks: a, b")
+        assert condition_of(found, "Available") == said
+        assert condition_of(found, "Ready") == said
+        assert process.reasons() == ["NetworkNotFound"]
+        assert await world.rests() == []
+        await world.create(SINGLE, a_network_document("a"))
+        await world.create(SINGLE, a_network_document("b"))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-us-dfw"]
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-16")
+def test_with_a_network_missing_status_is_told_and_orphans_go_but_nothing_is_written() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.sleep(1)
+        await world.delete(SINGLE, NETWORK, "default")
+        await world.sleep(1)
+        replicas: JsonObject = {"replicas": 4, "desiredReplicas": 4, "readyReplicas": 4}
+        counted = {**replicas, "currentReplicas": 4, "updatedReplicas": 4, "observedGeneration": 1}
+        await world.set_status(SINGLE, DEPLOYMENT, "web-us-dfw", counted)
+        before = len(world.writes(kind="WorkloadDeployment"))
+        cities = ("DFW", "LHR")
+        await edit_placements(world, a_placement_document("us", cities, replicas=9))
+        await world.sleep(1)
+        after = world.writes(kind="WorkloadDeployment")[before:]
+        assert shown(after) == ["delete WorkloadDeployment web-us-ord"]
+        assert status_of(await world.get(SINGLE, WORKLOAD, "web"))["replicas"] == 4
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-17")
+@pytest.mark.fault("B10")
+def test_a_plane_without_networking_places_everything_and_notices_it_later() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW",)}))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-us-dfw"]
+        await world.install(SINGLE, "networking.datumapis.com")
+        await world.sleep(60)
+        assert await deployment_names(world) == ["web-us-dfw"]
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready")[1] == "NetworkNotFound"
+        await world.create(SINGLE, a_network_document("default"))
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready")[1] == "NoMatchingLocation"
+        await world.create(SINGLE, a_workload_document("late"))
+        await world.sleep(1)
+        assert await deployment_names(world) == ["web-us-dfw"]
+
+    done = play_single(scenario, has_networking=False)
+    assert done.world.writes(verb="delete") == []
+
+
+@pytest.mark.spec("M-18")
+def test_foreign_marks_survive_and_a_users_edit_of_the_spec_does_not() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        before = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        await world.patch(
+            SINGLE,
+            DEPLOYMENT,
+            "web-us-dfw",
+            {
+                "metadata": {
+                    "labels": {"theirs": "1", labels.WORKLOAD_UID: "forged"},
+                    "annotations": {"theirs": "2"},
+                    "finalizers": ["example.com/theirs"],
+                },
+                "spec": {"scaleSettings": {"minReplicas": 500, "maxReplicas": 501}},
+            },
+        )
+        await world.sleep(1)
+        found = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        metadata = member_object(found, "metadata")
+        own = member_object(member_object(before, "metadata"), "labels")
+        assert metadata["labels"] == {"theirs": "1", **own}
+        assert metadata["annotations"] == {"theirs": "2"}
+        assert metadata["finalizers"] == ["example.com/theirs"]
+        assert spec_of(found) == spec_of(before)
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-22")
+def test_a_settled_workload_costs_no_write_for_ten_resyncs() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        placements = {"us": ("DFW", "ORD"), "moon": ("TYCHO",)}
+        await world.create(SINGLE, a_workload_document("web", placements))
+        await world.sleep(5)
+        before = await world.get(SINGLE, WORKLOAD, "web")
+        assert await world.rests() == []
+        assert await world.get(SINGLE, WORKLOAD, "web") == before
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-23")
+def test_a_deleted_workload_waits_for_its_deployments_and_removes_only_its_own_mark() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.create(SINGLE, a_workload_document("other"))
+        await world.sleep(1)
+        held = {"metadata": {"finalizers": ["example.com/theirs"]}}
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", held)
+        added = {"metadata": {"finalizers": [labels.WORKLOAD_FINALIZER, "example.com/theirs"]}}
+        await world.patch(SINGLE, WORKLOAD, "web", added)
+        await world.delete(SINGLE, WORKLOAD, "web")
+        await world.sleep(30)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready") == (
+            "False",
+            "Terminating",
+            "Waiting for deployments to go: web-us-dfw",
+        )
+        assert labels.WORKLOAD_FINALIZER in member_list(
+            member_object(found, "metadata"), "finalizers"
+        )
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", {"metadata": {"finalizers": []}})
+        await world.sleep(1)
+        left = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
+        assert left["finalizers"] == ["example.com/theirs"]
+        assert await deployment_names(world) == ["other-us-dfw"]
+
+    done = play_single(scenario)
+    verbs = [(one.address.verb, one.address.kind) for one in done.world.requests()]
+    assert ("list", "WorkloadDeployment") in verbs[verbs.index(("delete", "WorkloadDeployment")) :]
+
+
+@pytest.mark.spec("M-24")
+@pytest.mark.fault("C6")
+def test_a_refused_deployment_stops_neither_the_others_nor_status_and_is_told_once() -> None:
+    refused = Fault(
+        "C6",
+        Action.ERROR,
+        Point(
+            plane=SINGLE,
+            verb="create",
+            kind="WorkloadDeployment",
+            key="default/web-us-dfw",
+            times=0,
+        ),
+        Parameters(status=422, reason="Invalid"),
+    )
+
+    async def scenario(world: World, process: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.sleep(5)
+        assert await deployment_names(world) == ["web-us-ord"]
+        assert status_of(await world.get(SINGLE, WORKLOAD, "web"))["deployments"] == 1
+        for replicas in range(1, 5):
+            await world.set_status(
+                SINGLE, DEPLOYMENT, "web-us-ord", {"replicas": replicas, "desiredReplicas": 5}
+            )
+            await world.sleep(20)
+        assert process.reasons().count("DeploymentRejected") == 1
+        world.injector.disarm("C6")
+        await world.sleep(45 * 60)
+        assert await deployment_names(world) == ["web-us-dfw", "web-us-ord"]
+
+    play_single(scenario, refused)
+
+
+@pytest.mark.spec("M-25")
+def test_a_deployment_deleted_by_a_user_comes_back_once_it_is_gone() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        before = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        held = {"metadata": {"finalizers": ["example.com/theirs"]}}
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", held)
+        await world.delete(SINGLE, DEPLOYMENT, "web-us-dfw")
+        await world.sleep(30)
+        assert await deployment_names(world) == ["web-us-dfw"]
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", {"metadata": {"finalizers": []}})
+        await world.sleep(1)
+        assert uid_of(await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")) != uid_of(before)
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-25", "M-87")
+def test_nothing_is_recreated_in_a_project_or_namespace_that_goes() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project("acme", cities=("DFW",))
+        await world.add_project("beta", cities=("DFW",))
+        world.process().start()
+        await world.create("acme", a_workload_document())
+        await world.create("beta", a_workload_document())
+        await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "web-us-dfw"))
+        held = {"metadata": {"finalizers": ["resourcemanager.miloapis.com/project-controller"]}}
+        await world.patch(ROOT, PROJECT, "acme", held)
+        await world.delete(ROOT, PROJECT, "acme")
+        await world.sleep(1)
+        before = len(world.writes(plane="beta"))
+        await world.delete("acme", WORKLOAD, "web")
+        await world.eventually(lambda: world.is_gone("acme", WORKLOAD, "web"))
+        await world.create("acme", a_workload_document("late"))
+        await world.sleep(60)
+        assert await world.names("acme", DEPLOYMENT) == []
+        assert len(world.writes(plane="beta")) == before
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-25")
+@pytest.mark.fault("C6")
+def test_a_namespace_that_goes_refuses_once_and_is_left_in_peace() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_document(NAMESPACE, "team"))
+        await world.create(SINGLE, a_network_document("default", "team"))
+        await world.create(SINGLE, a_workload_document(namespace="team"))
+        await world.sleep(1)
+        held = {"metadata": {"finalizers": ["example.com/theirs"]}}
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", held, "team")
+        await world.delete(SINGLE, NAMESPACE, "team")
+        await world.sleep(5)
+        await world.patch(
+            SINGLE, DEPLOYMENT, "web-us-dfw", {"metadata": {"finalizers": []}}, "team"
+        )
+        await world.eventually(lambda: world.is_gone(SINGLE, NAMESPACE, "team"))
+
+    done = play_single(scenario)
+    assert len(done.world.writes(verb="create")) <= 2
+
+
+# --- what the Workload says -----------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-19")
+def test_a_shared_blocking_reason_reaches_placement_and_workload() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.sleep(1)
+        message = "2 of 2 desired instances pending quota"
+        for name in ("web-us-dfw", "web-us-ord"):
+            await tell(world, name, "QuotaNotGranted", message)
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        for place in (found, placement_of(found, "us")):
+            for kind in ("Available", "Ready"):
+                assert condition_of(place, kind) == ("False", "QuotaNotGranted", message)
+        generations = [
+            one["observedGeneration"]
+            for one in member_list(status_of(found), "conditions")
+            if isinstance(one, dict)
+        ]
+        assert generations == [1, 1]
+
+    play_single(scenario)
+
+
+async def tell(world: World, name: str, reason: str, message: str = "") -> None:
+    """What a cell would say about a deployment that does not run."""
+    await world.set_status(
+        SINGLE,
+        DEPLOYMENT,
+        name,
+        a_deployment_status(
+            a_condition_document("Available", "False", reason, message),
+            a_condition_document("Ready", "False", reason, message),
+        ),
+    )
+
+
+async def run(world: World, name: str, *, replicas: int = 1, observed: int = 1) -> None:
+    """What a cell would say about a deployment that runs."""
+    await world.set_status(
+        SINGLE,
+        DEPLOYMENT,
+        name,
+        a_deployment_status(
+            a_condition_document("Available", "True", "StableInstanceFound"),
+            a_condition_document("Ready", "True", "ReplicasAvailable"),
+            observed=observed,
+            replicas=replicas,
+            desired=replicas,
+            ready=replicas,
+        ),
+    )
+
+
+@pytest.mark.spec("M-20")
+def test_of_mixed_reasons_the_highest_rank_wins_and_ties_go_by_name() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        placements = {"b": ("DFW", "ORD"), "a": ("LHR",)}
+        await world.create(SINGLE, a_workload_document("web", placements))
+        await world.sleep(1)
+        await tell(world, "web-a-lhr", "InstancesProvisioning", "soon")
+        await tell(world, "web-b-dfw", "ImageUnavailable", "no image in DFW")
+        await tell(world, "web-b-ord", "ImageUnavailable", "no image in ORD")
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        said = ("False", "ImageUnavailable", "no image in DFW")
+        assert condition_of(found, "Ready") == said
+        assert condition_of(found, "Available") == said
+        await tell(world, "web-a-lhr", "InstanceCrashing", "crashes in LHR")
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready") == ("False", "InstanceCrashing", "crashes in LHR")
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-21")
+def test_one_running_deployment_makes_it_available_and_numbers_are_sums() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
+        await world.sleep(1)
+        assert condition_of(await world.get(SINGLE, WORKLOAD, "web"), "Available")[1] == (
+            "NoAvailablePlacements"
+        )
+        await run(world, "web-us-dfw", replicas=3)
+        await run(world, "web-us-ord", replicas=2, observed=0)
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Available")[:2] == ("True", "AvailablePlacementFound")
+        assert condition_of(found, "Ready")[0] == "False"
+        status = status_of(found)
+        assert (status["deployments"], status["replicas"], status["readyReplicas"]) == (2, 5, 5)
+        assert (status["updatedReplicas"], status["currentReplicas"]) == (3, 3)
+        held = {"metadata": {"finalizers": ["example.com/theirs"]}}
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-ord", held)
+        await edit_placements(world, a_placement_document("us", ("DFW",)))
+        await world.sleep(1)
+        status = status_of(await world.get(SINGLE, WORKLOAD, "web"))
+        assert (status["deployments"], status["replicas"]) == (2, 5)
+        await world.patch(SINGLE, DEPLOYMENT, "web-us-ord", {"metadata": {"finalizers": []}})
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert (status_of(found)["deployments"], status_of(found)["replicas"]) == (1, 3)
+        assert condition_of(found, "Ready") == (
+            "True",
+            "PlacementsReady",
+            "All deployments are ready",
+        )
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-22")
+def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(10)
+        since = await time_of(world, "Ready")
+        await tell(world, "web-us-dfw", "ImageUnavailable")
+        await world.sleep(10)
+        assert await time_of(world, "Ready") == since
+        await run(world, "web-us-dfw")
+        await world.sleep(10)
+        assert await time_of(world, "Ready") != since
+
+    play_single(scenario)
+
+
+async def time_of(world: World, kind: str) -> Json:
+    conditions = member_list(status_of(await world.get(SINGLE, WORKLOAD, "web")), "conditions")
+    return next(
+        one["lastTransitionTime"]
+        for one in conditions
+        if isinstance(one, dict) and one["type"] == kind
+    )
+
+
+# --- provisional status ---------------------------------------------------------------------------
+
+
+def status_writes(world: World) -> list[Request]:
+    return [one for one in world.writes() if one.address.subresource == "status"]
+
+
+@pytest.mark.spec("M-96")
+def test_on_the_way_is_held_back_once_and_what_follows_goes_out_with_it() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        begun = world.clock.now()
+        await world.create(SINGLE, a_workload_document())
+        await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"))
+        await run(world, "web-us-dfw")
+        await world.sleep(2)
+        (told,) = status_writes(world)
+        assert (told.at - begun).total_seconds() < 0.2
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-96")
+def test_on_the_way_is_shown_after_its_moment_however_often_it_changes() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"))
+        begun = world.clock.now()
+        for replicas in range(1, 10):
+            await world.set_status(
+                SINGLE, DEPLOYMENT, "web-us-dfw", {"replicas": replicas, "desiredReplicas": 9}
+            )
+            await world.sleep(0.05)
+        first = status_writes(world)[0]
+        assert 0.1 < (first.at - begun).total_seconds() < 0.3
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-96")
+@pytest.mark.parametrize(
+    "reason", ["QuotaNotGranted", "SomethingNobodyKnows", "NoMatchingLocation"]
+)
+def test_any_other_reason_goes_out_at_once(reason: str) -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        before = len(status_writes(world))
+        begun = world.clock.now()
+        await tell(world, "web-us-dfw", reason, "told")
+        await world.sleep(1)
+        told = status_writes(world)[before]
+        assert (told.at - begun).total_seconds() < 0.1
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-96")
+def test_the_loss_of_ready_goes_out_at_once() -> None:
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        await run(world, "web-us-dfw")
+        await world.sleep(1)
+        before = len(status_writes(world))
+        begun = world.clock.now()
+        await tell(world, "web-us-dfw", "InstancesProvisioning", "again")
+        await world.sleep(1)
+        told = status_writes(world)[before]
+        assert (told.at - begun).total_seconds() < 0.1
+
+    play_single(scenario)
+
+
+@pytest.mark.spec("M-96")
+def test_without_settling_time_nothing_is_held_back() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        world.process(settings=single_settings(clients={"statusSettle": "0s"})).start()
+        await world.sleep(1)
+        begun = world.clock.now()
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(1)
+        assert (status_writes(world)[0].at - begun).total_seconds() < 0.1
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-96")
+def test_a_crash_loses_nothing_that_was_held_back() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        first = world.process("first", settings=single_settings())
+        first.start()
+        await world.create(SINGLE, a_workload_document())
+        await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"))
+        await first.kill()
+        world.process("second", settings=single_settings()).start()
+        await world.sleep(2)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+
+    play(scenario)
+
+
+# --- older servers --------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-100")
+@pytest.mark.fault("E5")
+def test_a_definition_that_prunes_what_we_write_costs_one_write_per_change() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        await world.forget_member(SINGLE, DEPLOYMENT, "spec", "template", "metadata")
+        world.process(settings=single_settings()).start()
+        template = a_template_document(annotations={labels.RESTARTED_AT: "2026-02-01T00:00:00Z"})
+        await world.create(SINGLE, a_workload_document(template=template))
+        await world.sleep(10)
+        found = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        assert "metadata" not in member_object(spec_of(found), "template")
+        assert await world.rests() == []
+        before = len(world.writes(kind="WorkloadDeployment"))
+        await edit_placements(world, a_placement_document("us", ("DFW",), replicas=2))
+        await world.sleep(10)
+        assert len(world.writes(kind="WorkloadDeployment")) == before + 1
+        assert await world.rests() == []
+
+    play(scenario)

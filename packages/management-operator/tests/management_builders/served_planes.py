@@ -1,0 +1,119 @@
+"""Simulated planes behind one HTTPS server, in real time: what a process of ours is pointed at.
+
+Home and Milo's root are one plane, as where the operator runs in Milo's own cluster; the hub and
+the project's control plane are found under paths of the same server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_management_operator.discovery.plan import CONTROL_PLANE
+from compute_operator_kit.wire import JsonMapping, JsonObject, decode_object, encode
+from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.identity import ADMIN, Tokens, authenticated
+from compute_sim_planes.api_server.plane import Plane, PlaneParts
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.certificates import make_server_files
+from compute_sim_planes.kubeconfig import Context, write_kubeconfig
+from management_builders.documents import (
+    a_location_document,
+    a_network_document,
+    a_project_document,
+)
+from management_builders.world import definitions, neighbours
+
+TOKEN = "operator-token"  # noqa: S105 - of a plane that lives for one test
+STRANGER = "stranger-token"
+
+
+@dataclass(slots=True)
+class ServedPlanes:
+    """The planes, and the files that lead to them."""
+
+    folder: Path
+    root: Plane
+    hub: Plane
+    project: Plane
+    server: HttpServer
+    authority: bytes
+
+    @classmethod
+    async def start(cls, folder: Path) -> ServedPlanes:
+        users = {TOKEN: ADMIN, STRANGER: authenticated("stranger")}
+        planes = {
+            name: Plane(name, PlaneParts(tokens=Tokens(users))) for name in ("root", "hub", "acme")
+        }
+        routes = PrefixRoutes()
+        routes.add("", planes["root"])
+        routes.add("/hub", planes["hub"])
+        routes.add(CONTROL_PLANE.format("acme"), planes["acme"])
+        files = make_server_files(folder)
+        server = HttpServer(routes, tls=files.context())
+        await server.start()
+        served = cls(
+            folder,
+            planes["root"],
+            planes["hub"],
+            planes["acme"],
+            server,
+            files.authority.read_bytes(),
+        )
+        await served._fill()
+        return served
+
+    async def _fill(self) -> None:
+        await apply_manifests(self.root.connect(), neighbours("miloapis.com"))
+        await apply_manifests(self.hub.connect(), definitions("karmada.io"))
+        await apply_manifests(self.project.connect(), definitions("networking.datumapis.com"))
+        await self.put("root", "/api/v1/namespaces", _namespace("compute-system"))
+        place = "/apis/networking.datumapis.com/v1alpha"
+        await self.put("acme", f"{place}/locations", a_location_document("DFW"))
+        await self.put("acme", f"{place}/namespaces/default/networks", a_network_document())
+        projects = "/apis/resourcemanager.miloapis.com/v1alpha1/projects"
+        await self.put("root", projects, a_project_document("acme"))
+        ready: JsonObject = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Ready",
+            "message": "",
+            "lastTransitionTime": "2026-03-01T00:00:00Z",
+        }
+        await self.ask(
+            "root",
+            "PATCH",
+            f"{projects}/acme/status",
+            {"status": {"conditions": [ready]}},
+        )
+        write_kubeconfig(self.folder / "root.yaml", [self._context("root", "")])
+        write_kubeconfig(self.folder / "hub.yaml", [self._context("hub", "/hub")])
+
+    def _context(self, name: str, path: str) -> Context:
+        return Context(name, f"{self.server.url}{path}", TOKEN, self.authority)
+
+    async def put(self, plane: str, path: str, document: JsonMapping) -> JsonObject:
+        """Creates an object, as an administrator."""
+        return await self.ask(plane, "POST", path, document)
+
+    async def ask(
+        self, plane: str, method: str, path: str, body: JsonMapping | None = None
+    ) -> JsonObject:
+        found = {"root": self.root, "hub": self.hub, "acme": self.project}[plane]
+        kind = "merge-patch+json" if method == "PATCH" else "json"
+        headers = {"Content-Type": f"application/{kind}"}
+        raw = None if body is None else encode(body)
+        answer = await found.connect().request(method, path, headers, raw)
+        content = b"".join([chunk async for chunk in answer.chunks()])
+        await answer.close()
+        assert answer.status < 300, content
+        return decode_object(content)
+
+    async def close(self) -> None:
+        await self.server.close()
+        for plane in (self.root, self.hub, self.project):
+            await plane.close()
+
+
+def _namespace(name: str) -> JsonObject:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -1,0 +1,767 @@
+"""The management operator in a simulated world: planes, processes, people, faults, and a record.
+
+Time is virtual and a run is a function of its seed. The operator is wired by `wiring.py`, down to
+the bytes of its requests; only what is below its transports is simulated. Planes are called as the
+operator calls them (`plane_names`), projects by their name. Everything a scenario does goes through
+the user's own client and is written down as such.
+
+    def test_something() -> None:
+        async def scenario(world: World) -> None:
+            await world.add_project("acme", cities=("DFW",))
+            world.process().start()
+            await world.create("acme", a_workload_document("web"))
+            await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "web-us-dfw"))
+
+        done = play(scenario)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Final, TypeAlias
+
+import orjson
+from typing_extensions import override
+
+from compute_api_types.crd import derive_crds
+from compute_management_operator import kinds
+from compute_management_operator.admission.review import Admitted
+from compute_management_operator.admission.review import Answer as Verdict
+from compute_management_operator.front_door import PATH
+from compute_management_operator.kinds import DEPLOYMENT, PROJECT, WORKLOAD
+from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
+from compute_management_operator.settings import ManagementSettings
+from compute_management_operator.wiring import Operator, Places, Ports
+from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
+from compute_operator_kit.clock import Clock
+from compute_operator_kit.configuration import validate_settings
+from compute_operator_kit.exchange import Answer, Connection, Transport
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
+from compute_operator_kit.kube_http import KubeHttp
+from compute_operator_kit.lane import Lane
+from compute_operator_kit.objects import Absent, Snapshot
+from compute_operator_kit.planes import Plane
+from compute_operator_kit.reconcile import PassSpan
+from compute_operator_kit.settings import API_VERSION
+from compute_operator_kit.testing import FakeMeasures, FakeRecorder
+from compute_operator_kit.wire import (
+    Json,
+    JsonMapping,
+    JsonObject,
+    decode_object,
+    encode,
+    member_int,
+    member_list,
+    member_object,
+    member_text,
+)
+from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
+from compute_sim_planes.api_server.plane import PlaneParts
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
+from compute_sim_planes.clock import LoopReport, VirtualClock, run
+from compute_sim_planes.crds import load_crds
+from compute_sim_planes.fault_links import Link
+from compute_sim_planes.fault_plans import Fault
+from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
+from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.json_types import JsonObject as Manifest
+from management_builders.documents import (
+    a_condition_document,
+    a_deployment_status,
+    a_location_document,
+    a_network_document,
+    a_project_document,
+)
+
+START: Final = datetime(2026, 3, 1, tzinfo=UTC)
+OPERATOR: Final = authenticated("operator", "system:masters")
+USER: Final = authenticated("user", "system:masters")
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+DEFAULTS: Final[JsonObject] = {
+    "federation": {"mode": "karmada", "kubeconfigPath": "/etc/compute/hub/kubeconfig"},
+    "discovery": {"mode": "milo"},
+}
+SINGLE_DEFAULTS: Final[JsonObject] = {
+    "federation": {"mode": "none"},
+    "discovery": {"mode": "single"},
+}
+KIND_NAMES: Final = {
+    kind.plural: kind.kind for kind in vars(kinds).values() if isinstance(kind, Kind)
+} | {
+    "subjectaccessreviews": "SubjectAccessReview",
+    "leases": "Lease",
+    "events": "Event",
+    "customresourcedefinitions": "CustomResourceDefinition",
+}
+
+
+def kind_names(group: str, version: str, resource: str) -> str:
+    del group, version
+    return KIND_NAMES.get(resource, "")
+
+
+def settings_of(**members: Json) -> ManagementSettings:
+    """Settings as the file would give them; sections that are given replace the world's own."""
+    head: JsonObject = {"apiVersion": API_VERSION, "kind": ManagementSettings.KIND}
+    return validate_settings(ManagementSettings, {**head, **DEFAULTS, **members})
+
+
+def single_settings(**members: Json) -> ManagementSettings:
+    return settings_of(**{**SINGLE_DEFAULTS, **members})
+
+
+def definitions(*names: str) -> list[Manifest]:
+    """CRDs of our own kinds, and of the neighbours whose group is among the names."""
+    return neighbours("compute.datumapis.com", *names)
+
+
+def neighbours(*names: str) -> list[Manifest]:
+    return [
+        crd for crd in _all_definitions() if any(name in str(crd["metadata"]) for name in names)
+    ]
+
+
+@cache
+def _all_definitions() -> tuple[Manifest, ...]:
+    """Read once: parsing them takes longer than most scenarios. Nobody changes them."""
+    return (*(orjson.loads(orjson.dumps(crd)) for crd in derive_crds()), *load_crds())
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RecordedPasses:
+    """Traces of passes, written into the history."""
+
+    history: History
+    open: list[str] = field(default_factory=list[str])
+    steps: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+    @contextmanager
+    def reconcile(self, controller: str, key: ObjectKey) -> Iterator[PassSpan]:
+        name = f"{controller} {key}"
+        self.open.append(name)
+        try:
+            yield _PassRecord(self.history, controller, key)
+        finally:
+            self.open.remove(name)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        self.open.append(name)
+        try:
+            yield
+        finally:
+            self.open.remove(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _PassRecord:
+    history: History
+    controller: str
+    key: ObjectKey
+
+    def set_outcome(self, outcome: str) -> None:
+        self.history.add_pass(self.controller, str(self.key), outcome)
+
+
+class Process:
+    """One operator process: started, stopped, crashed and started again as a new one."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        settings: ManagementSettings,
+        leadership: Leadership,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self.life = OperatorLife(name)
+        self.measures = FakeMeasures()
+        self.recorder = FakeRecorder()
+        self.spans = RecordedPasses(world.history)
+        self._world = world
+        ports = Ports(
+            connect=self._connect,
+            clock=clock,
+            random=world.clock.random(name),
+            places=Places(projects="https://milo.example"),
+            leadership=leadership,
+            recorder=self.recorder,
+            measures=self.measures,
+            spans=self.spans,
+        )
+        self.operator = Operator(settings, ports)
+        self._leading: asyncio.Task[None] | None = None
+
+    def start(self, *, leads: bool = True) -> None:
+        self.operator.start()
+        if leads:
+            self.begin_leading()
+
+    def begin_leading(self) -> None:
+        self._leading = asyncio.create_task(self.operator.lead(), name=f"{self.name}:leading")
+
+    async def stop(self) -> None:
+        """As on SIGTERM."""
+        self.operator.stop()
+        if self._leading is not None:
+            await asyncio.wait({self._leading})
+        await self.operator.close()
+
+    async def kill(self) -> None:
+        """Nothing more is sent; what was in memory is gone."""
+        if self._leading is not None:
+            self._leading.cancel()
+            await asyncio.wait({self._leading})
+        await self.operator.close()
+
+    async def admit(self, review: JsonObject) -> Verdict:
+        return await self.operator.admission.review(review)
+
+    def _connect(self, plane: Plane, lane: Lane) -> Kube:
+        transport = self._world.transport(plane.name, life=self.life)
+        connection = Connection(
+            plane.name, plane.role, transport, lane, measures=self.measures, user_agent=self.name
+        )
+        return KubeHttp(connection, Writer(self.name, self.name))
+
+    def reasons(self, *, kind: Kind | None = None) -> list[str]:
+        """Reasons of the events emitted so far, in order."""
+        return [
+            emit.reason for emit in self.recorder.emitted if kind is None or emit.key.kind == kind
+        ]
+
+
+class _Current:
+    """Whichever plane bears a name now: a restored one answers where the old one did."""
+
+    def __init__(self, world: World, name: str, user: User) -> None:
+        self._world = world
+        self._name = name
+        self._user = user
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        plane = self._world.planes[self._name]
+        return await plane.connect(self._user).request(method, target, headers, body)
+
+
+# --- the world ------------------------------------------------------------------------------------
+
+
+class World:
+    """Planes, and everybody who talks to them."""
+
+    def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
+        self.clock = clock
+        self.history = History(clock)
+        self.injector = Injector(faults, clock, self.history)
+        self.planes: dict[str, SimulatedPlane] = {}
+        self.links: dict[str, Link] = {}
+        self.processes: list[Process] = []
+        self.error_lines: list[str] = []
+        self.operator_user = OPERATOR
+        # What stands between a process and a plane, besides faults; for tests that hold requests.
+        self.between: Callable[[str, Transport], Transport] = lambda _, transport: transport
+        self.webhooks = RegisteredWebhooks()
+        self._lanes: dict[str, Lane] = {}
+
+    # planes ----------------------------------------------------------------------------------
+
+    async def add_plane(self, name: str, *crds: Manifest) -> SimulatedPlane:
+        parts = PlaneParts(
+            clock=self.clock, identities=self.clock.identities, webhooks=self.webhooks
+        )
+        plane = self.planes[name] = SimulatedPlane(name, parts)
+        self.links.setdefault(name, Link())
+        self.history.listen(name, plane.state.store)
+        await apply_manifests(plane.connect(), crds)
+        return plane
+
+    async def add_fixed_planes(self) -> None:
+        """Home, Milo's root and the hub, with the kinds each of them has."""
+        await self.add_plane(HOME)
+        await self.add_plane(ROOT, *neighbours("miloapis.com"))
+        await self.add_plane(HUB, *definitions("karmada.io"))
+
+    async def add_project(
+        self,
+        name: str,
+        *,
+        cities: tuple[str, ...] = (),
+        networks: tuple[str, ...] = ("default",),
+        has_networking: bool = True,
+        is_ready: bool = True,
+    ) -> None:
+        """A project with its plane; without networking that plane serves neither of its kinds."""
+        await self.add_project_plane(
+            name, cities=cities, networks=networks, has_networking=has_networking
+        )
+        await self.create(ROOT, a_project_document(name))
+        if is_ready:
+            await self.set_project_ready(name)
+
+    async def add_project_plane(
+        self,
+        name: str = SINGLE,
+        *,
+        cities: tuple[str, ...] = (),
+        networks: tuple[str, ...] = ("default",),
+        has_networking: bool = True,
+    ) -> None:
+        """A plane with our kinds and no Project behind it: that of mode `single`, or of nobody."""
+        crds = definitions("networking.datumapis.com") if has_networking else definitions()
+        await self.add_plane(name, *crds)
+        if has_networking:
+            for city in cities:
+                await self.create(name, a_location_document(city))
+            for network in networks:
+                await self.create(name, a_network_document(network))
+
+    async def set_project_ready(self, name: str, *, is_ready: bool = True) -> None:
+        condition: JsonObject = {
+            "type": "Ready",
+            "status": "True" if is_ready else "False",
+            "reason": "Ready" if is_ready else "Provisioning",
+            "message": "",
+            "lastTransitionTime": "2026-03-01T00:00:00Z",
+        }
+        await self.set_status(ROOT, PROJECT, name, {"conditions": [condition]}, namespace="")
+
+    async def install(self, plane: str, group: str) -> None:
+        await apply_manifests(self.planes[plane].connect(), neighbours(group))
+
+    async def uninstall(self, plane: str, kind: Kind) -> None:
+        """As on a real server, the objects go with their definition."""
+        await self._definition(plane, "DELETE", f"{DEFINITIONS}{kind.plural}.{kind.group}")
+
+    async def ask_for_admission(self, plane: str, process: Process) -> None:
+        """Has a plane ask this process about every Workload, as the webhook configuration says."""
+
+        async def answer(review: Manifest) -> Manifest:
+            verdict = await process.admit(orjson.loads(orjson.dumps(review)))
+            return orjson.loads(orjson.dumps(as_review(review, verdict)))
+
+        url = f"https://{process.name}.example/{PATH}"
+        self.webhooks.webhooks[url] = answer
+        await apply_manifests(self.planes[plane].connect(), [_webhook_configuration(url)])
+
+    async def forget_member(self, plane: str, kind: Kind, *path: str) -> None:
+        """Makes the plane one that has an older definition: it prunes a member we write."""
+        target = f"{DEFINITIONS}{kind.plural}.{kind.group}"
+        schema = "/spec/versions/0/schema/openAPIV3Schema"
+        place = "".join(f"/properties/{name}" for name in path[:-1])
+        found = await self._definition(plane, "GET", target)
+        versions = spec_of(found)["versions"]
+        parent: Json = versions[0] if isinstance(versions, list) else None
+        for name in (
+            "schema",
+            "openAPIV3Schema",
+            *(p for n in path[:-1] for p in ("properties", n)),
+        ):
+            parent = parent[name] if isinstance(parent, dict) else None
+        assert isinstance(parent, dict)
+        required = [name for name in member_list(parent, "required") if name != path[-1]]
+        steps: list[Json] = [
+            {"op": "remove", "path": f"{schema}{place}/properties/{path[-1]}"},
+            {"op": "add", "path": f"{schema}{place}/required", "value": required},
+        ]
+        if not required:
+            steps = steps[:1] + (
+                [{"op": "remove", "path": f"{schema}{place}/required"}]
+                if "required" in parent
+                else []
+            )
+        await self._definition(plane, "PATCH", target, orjson.dumps(steps))
+
+    async def _definition(
+        self, plane: str, method: str, target: str, body: bytes | None = None
+    ) -> JsonObject:
+        headers = {"Content-Type": "application/json-patch+json"} if body else {}
+        answer = await self.planes[plane].connect().request(method, target, headers, body)
+        raw = b"".join([chunk async for chunk in answer.chunks()])
+        await answer.close()
+        assert answer.status in {200, 202}, raw
+        return decode_object(raw)
+
+    def transport(self, name: str, *, life: OperatorLife) -> Transport:
+        """The operator's way to a plane, with faults in it and everything written down."""
+        faulty = FaultyTransport(
+            self.between(name, _Current(self, name, self.operator_user)),
+            self.injector,
+            plane=name,
+            kinds=kind_names,
+            life=life,
+            link=self.links.setdefault(name, Link()),
+        )
+        return RecordingTransport(
+            faulty, self.history, plane=name, identity=life.name, kinds=kind_names
+        )
+
+    # processes -------------------------------------------------------------------------------
+
+    def process(
+        self,
+        name: str = "operator",
+        settings: ManagementSettings | None = None,
+        leadership: Leadership | None = None,
+        clock: Clock | None = None,
+    ) -> Process:
+        made = Process(
+            self,
+            name,
+            settings or settings_of(),
+            leadership or AlwaysLeading(),
+            clock or self.clock,
+        )
+        self.processes.append(made)
+        return made
+
+    async def close(self) -> None:
+        for process in self.processes:
+            await process.stop()
+        for plane in self.planes.values():
+            await plane.close()
+
+    # time ------------------------------------------------------------------------------------
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(timedelta(seconds=seconds))
+
+    async def eventually(self, is_so: Callable[[], Awaitable[bool]], within: float = 60) -> float:
+        """Waits until something is so; how long that took."""
+        begun = self.clock.monotonic()
+        while not await is_so():
+            taken = (self.clock.monotonic() - begun).total_seconds()
+            assert taken < within, f"not so after {within} s"
+            await self.sleep(0.05)
+        return (self.clock.monotonic() - begun).total_seconds()
+
+    # people ----------------------------------------------------------------------------------
+
+    def kube(self, name: str, user: User = USER) -> Kube:
+        """A person's way to a plane: no faults, everything written down."""
+        transport = RecordingTransport(
+            _Current(self, name, user), self.history, plane=name, identity="user", kinds=kind_names
+        )
+        lane = self._lanes.setdefault(name, Lane(PlaneName(name), self.clock))
+        connection = Connection(PlaneName(name), Role.PROJECT, transport, lane)
+        return KubeHttp(connection, Writer("user", "user"))
+
+    async def create(self, plane: str, document: JsonMapping) -> JsonObject:
+        key = key_of(plane, document)
+        made = await self.kube(plane).create(key, document)
+        assert not isinstance(made, AlreadyExists), f"{key} exists"
+        return made.decode()
+
+    async def find(
+        self, plane: str, kind: Kind, name: str, namespace: str = "default"
+    ) -> JsonObject | None:
+        found = await self.kube(plane).get(key_to(plane, kind, name, namespace))
+        return None if isinstance(found, Absent) else found.decode()
+
+    async def get(
+        self, plane: str, kind: Kind, name: str, namespace: str = "default"
+    ) -> JsonObject:
+        found = await self.find(plane, kind, name, namespace)
+        assert found is not None, f"no {kind.kind} {namespace}/{name} on {plane}"
+        return found
+
+    async def exists(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> bool:
+        return await self.find(plane, kind, name, namespace) is not None
+
+    async def is_gone(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> bool:
+        return not await self.exists(plane, kind, name, namespace)
+
+    async def listed(self, plane: str, kind: Kind, namespace: str = "") -> list[JsonObject]:
+        page = await self.kube(plane).list(kind, namespace=namespace)
+        assert isinstance(page, Page), page
+        return [item.snapshot.decode() for item in page.items]
+
+    async def names(self, plane: str, kind: Kind, namespace: str = "") -> list[str]:
+        return sorted(name_of(found) for found in await self.listed(plane, kind, namespace))
+
+    async def patch(
+        self, plane: str, kind: Kind, name: str, body: JsonMapping, namespace: str = "default"
+    ) -> JsonObject:
+        """A merge patch."""
+        answer = await self.kube(plane).patch_merge(key_to(plane, kind, name, namespace), body)
+        assert isinstance(answer, Snapshot), f"no {kind.kind} {namespace}/{name} on {plane}"
+        return answer.decode()
+
+    async def set_status(
+        self, plane: str, kind: Kind, name: str, status: JsonMapping, namespace: str = "default"
+    ) -> None:
+        key = key_to(plane, kind, name, namespace)
+        answer = await self.kube(plane).patch_merge(key, {"status": status}, subresource="status")
+        assert isinstance(answer, Snapshot), f"no {key}"
+
+    async def run_deployment(
+        self, plane: str, name: str, namespace: str = "default", *, replicas: int = 1
+    ) -> None:
+        """What a cell would say about a deployment that runs, at its present generation."""
+        found = await self.get(plane, DEPLOYMENT, name, namespace)
+        status = a_deployment_status(
+            a_condition_document("Available", "True", "StableInstanceFound"),
+            a_condition_document("ReplicasReady", "True", "ReplicasAvailable"),
+            a_condition_document("Ready", "True", "ReplicasAvailable"),
+            observed=member_int(member_object(found, "metadata"), "generation"),
+            replicas=replicas,
+            desired=replicas,
+            ready=replicas,
+        )
+        await self.set_status(plane, DEPLOYMENT, name, status, namespace)
+
+    async def add_network(self, plane: str, name: str, namespace: str = "default") -> None:
+        await self.create(plane, a_network_document(name, namespace))
+
+    async def delete(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> None:
+        key = key_to(plane, kind, name, namespace)
+        found = await self.kube(plane).get(key)
+        assert isinstance(found, Snapshot), f"no {key}"
+        await self.kube(plane).delete(key, preconditions=Preconditions(found.metadata.uid))
+
+    @staticmethod
+    def key_of(plane: str, document: JsonMapping) -> ObjectKey:
+        return key_of(plane, document)
+
+    # what happened ---------------------------------------------------------------------------
+
+    def requests(self, identity: str = "operator") -> list[Request]:
+        return [one for one in self.history.of(Request) if one.caller.identity == identity]
+
+    def writes(
+        self,
+        identity: str = "operator",
+        *,
+        plane: str = "",
+        kind: str = "",
+        controller: str = "",
+        verb: str = "",
+    ) -> list[Request]:
+        """Mutating requests a process has sent so far."""
+        return [
+            request
+            for request in self.requests(identity)
+            if request.address.is_write
+            and plane in {"", request.address.plane}
+            and kind in {"", request.address.kind}
+            and verb in {"", request.address.verb}
+            and request.caller.user_agent.endswith(f"({controller})" if controller else "")
+        ]
+
+    async def rests(self, minutes: float = 310, identity: str = "operator") -> list[Request]:
+        """What a process writes while nobody does anything; 310 minutes hold ten resyncs."""
+        before = len(self.writes(identity))
+        await self.sleep(minutes * 60)
+        return self.writes(identity)[before:]
+
+
+def key_to(plane: str, kind: Kind, name: str, namespace: str = "default") -> ObjectKey:
+    return ObjectKey(PlaneName(plane), kind, namespace if kind.namespaced else "", name)
+
+
+def key_of(plane: str, document: JsonMapping) -> ObjectKey:
+    """Where a document goes; its kind must be one of ours."""
+    metadata = document["metadata"]
+    assert isinstance(metadata, Mapping)
+    found = next(
+        kind
+        for kind in (*_known_kinds(),)
+        if kind.kind == document["kind"] and kind.api_version == document["apiVersion"]
+    )
+    namespace = str(metadata.get("namespace", "default"))
+    return key_to(plane, found, str(metadata["name"]), namespace)
+
+
+def _known_kinds() -> Iterator[Kind]:
+    return (kind for kind in vars(kinds).values() if isinstance(kind, Kind))
+
+
+def name_of(found: JsonObject) -> str:
+    return member_text(member_object(found, "metadata"), "name")
+
+
+def member_of(found: JsonObject, name: str) -> str:
+    """A text of an object's metadata."""
+    return member_text(member_object(found, "metadata"), name)
+
+
+def uid_of(found: JsonObject) -> str:
+    return member_text(member_object(found, "metadata"), "uid")
+
+
+def spec_of(found: JsonObject) -> JsonObject:
+    return member_object(found, "spec")
+
+
+def status_of(found: JsonObject) -> JsonObject:
+    return member_object(found, "status")
+
+
+def placement_of(found: JsonObject, name: str) -> JsonObject:
+    """What a Workload's status says of one placement."""
+    placements = status_of(found).get("placements")
+    for one in placements if isinstance(placements, list) else []:
+        if isinstance(one, dict) and one.get("name") == name:
+            return one
+    return {}
+
+
+def shown(requests: Iterable[Request]) -> list[str]:
+    """Requests as a test compares them: `create WorkloadDeployment web-us-dfw`."""
+    return [
+        " ".join(
+            part
+            for part in (
+                one.address.verb,
+                one.address.kind or one.address.resource,
+                one.address.subresource,
+                one.address.name,
+            )
+            if part
+        )
+        for one in requests
+    ]
+
+
+def condition_of(found: JsonObject, kind: str) -> tuple[str, str, str]:
+    """Status, reason and message of a condition of a status or an object."""
+    status = member_object(found, "status") or found
+    conditions = status.get("conditions")
+    for one in conditions if isinstance(conditions, list) else []:
+        if isinstance(one, dict) and one.get("type") == kind:
+            return (
+                member_text(one, "status"),
+                member_text(one, "reason"),
+                member_text(one, "message"),
+            )
+    return "", "", ""
+
+
+def a_review(
+    wanted: JsonObject, extra: JsonObject, *, found: JsonObject | None = None, user: str = "user"
+) -> JsonObject:
+    """An AdmissionReview as an API server sends it; `user` may do everything, others nothing."""
+    groups: list[Json] = ["system:masters"] if user == "user" else []
+    request: JsonObject = {
+        "uid": "review-1",
+        "operation": "CREATE" if found is None else "UPDATE",
+        "userInfo": {"username": user, "uid": "1", "groups": groups, "extra": extra},
+        "object": wanted,
+        "oldObject": found,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def as_review(review: Manifest, verdict: Verdict) -> JsonObject:
+    """The answer on the wire, as the front door's host gives it."""
+    request = review["request"]
+    assert isinstance(request, dict)
+    response: JsonObject = {"uid": str(request["uid"]), "allowed": isinstance(verdict, Admitted)}
+    if isinstance(verdict, Admitted):
+        response["warnings"] = [*verdict.warnings]
+    else:
+        response["status"] = decode_object(encode(verdict.status))
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def _webhook_configuration(url: str) -> Manifest:
+    rule: Manifest = {
+        "apiGroups": [WORKLOAD.group],
+        "apiVersions": [WORKLOAD.version],
+        "resources": [WORKLOAD.plural],
+        "operations": ["CREATE", "UPDATE"],
+    }
+    webhook: Manifest = {
+        "name": "vworkload.kb.io",
+        "clientConfig": {"url": url},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "compute-validating"},
+        "webhooks": [webhook],
+    }
+
+
+# --- playing --------------------------------------------------------------------------------------
+
+Scenario: TypeAlias = Callable[[World], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run left behind."""
+
+    history: History
+    report: LoopReport
+    world: World
+
+
+class _ErrorLines(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._lines = lines
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+
+def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = True) -> Run:
+    """Plays a scenario; the processes it made are stopped at its end.
+
+    A clean run leaves nothing behind: no task, no open answer, no exception nobody took, and no
+    line above a warning.
+    """
+    worlds: list[World] = []
+    report = LoopReport()
+
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, faults)
+        worlds.append(world)
+        await world.add_fixed_planes()
+        handler = _ErrorLines(world.error_lines)
+        loggers = [logging.getLogger(f"compute_{name}_operator") for name in ("management",)]
+        loggers.append(logging.getLogger("compute_operator_kit"))
+        for logger in loggers:
+            logger.addHandler(handler)
+        try:
+            await scenario(world)
+            await world.close()
+        finally:
+            for logger in loggers:
+                logger.removeHandler(handler)
+
+    run(main, seed=seed, start=START, report=report)
+    done = Run(worlds[0].history, report, worlds[0])
+    if is_clean:
+        assert_clean(done)
+    return done
+
+
+def assert_clean(done: Run) -> None:
+    assert done.report.unhandled == []
+    assert done.report.pending == []
+    assert done.history.open_answers == {}
+    assert done.world.error_lines == []
+    assert [name for process in done.world.processes for name in process.spans.open] == []

@@ -1,0 +1,67 @@
+"""What is read of a Project, whatever shape it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_management_operator.discovery.observe import (
+    IS_READY,
+    PROJECT_INDEXES,
+    Project,
+    Seen,
+    index_by_readiness,
+    is_ready,
+    observe,
+    ready_projects,
+)
+from compute_management_operator.kinds import PROJECT
+from compute_management_operator.plane_names import ROOT
+from compute_operator_kit.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.objects import Absent, Snapshot
+from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
+from compute_operator_kit.wire import Json, JsonObject
+
+KEY = ObjectKey(ROOT, PROJECT, "", "acme")
+
+
+def a_project(name: str = "acme", status: str = "True") -> Snapshot:
+    conditions: list[Json] = [{"type": "Other", "status": "True"}, None]
+    conditions.append({"type": "Ready", "status": status})
+    key = ObjectKey(ROOT, PROJECT, "", name)
+    return a_snapshot(key, status={"conditions": conditions})
+
+
+def caches(*snapshots: Snapshot, is_synced: bool = True) -> FakeCaches:
+    store = a_store(ROOT, PROJECT, snapshots, indexes=PROJECT_INDEXES, is_synced=is_synced)
+    return FakeCaches([store], {ROOT: Role.ROOT})
+
+
+def nobody(_: PlaneName) -> str | None:
+    return None
+
+
+def test_a_project_is_seen_with_its_plane() -> None:
+    seen = observe(KEY, caches(a_project()), lambda plane: f"engaged {plane}")
+    assert seen == Seen("acme", Project("uid-of-acme", is_ready=True), "engaged acme")
+
+
+def test_a_project_that_is_absent_is_told_from_a_list_that_cannot_be_believed() -> None:
+    assert observe(KEY, caches(), nobody) == Seen("acme", Absent(), None)
+    assert observe(KEY, caches(is_synced=False), nobody) is None
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"status": "x"}, {"status": {"conditions": {}}}, {"status": {"conditions": ["Ready"]}}],
+)
+def test_a_project_of_an_odd_shape_is_not_ready(body: JsonObject) -> None:
+    assert not is_ready(body)
+
+
+def test_only_ready_projects_are_indexed_and_counted() -> None:
+    found = a_project("unready", "Unknown")
+    assert list(index_by_readiness(found.metadata, found.decode())) == []
+    ready = a_project("ready")
+    assert list(index_by_readiness(ready.metadata, ready.decode())) == [IS_READY]
+    assert ready_projects(ROOT, caches(found, ready)) == frozenset({"ready"})

@@ -1,0 +1,476 @@
+"""What federation does about one deployment, rung by rung."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from management_builders.federation import (
+    COPY_KEY,
+    HUB_NAMESPACE,
+    IDENTITY,
+    KEY,
+    NAMESPACE_UID,
+    NOW,
+    OPERATOR,
+    a_copy,
+    a_deployment,
+    a_hub_namespace,
+    a_moment,
+    a_policy,
+)
+
+from compute_api_types import labels, reasons
+from compute_management_operator.federation.observe import Fresh, Known, Seen
+from compute_management_operator.federation.plan import plan, policies_to_wake
+from compute_management_operator.federation.plan.copying import LONGEST_FOR_BINDING
+from compute_management_operator.federation.plan.finalizing import LATE_AFTER
+from compute_management_operator.federation.plan.holding import (
+    HOLD,
+    RETRY_IDENTITY,
+    SAFETY,
+    STEP,
+)
+from compute_management_operator.kinds import NAMESPACE, POLICY
+from compute_management_operator.mass_delete import Allowed, Held
+from compute_management_operator.plane_names import HUB
+from compute_operator_kit.intents import (
+    AddFinalizer,
+    Delete,
+    Emit,
+    Ensure,
+    IfGone,
+    OnlyUnder,
+    Owned,
+    Plan,
+    RemoveFinalizer,
+    Wait,
+)
+from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.objects import Absent
+
+UID = Uid("project-wd")
+FOREIGN = {**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "cluster-other"}
+NAMESPACE_KEY = ObjectKey(HUB, NAMESPACE, "", HUB_NAMESPACE)
+CLAIMED = {"propagationpolicy.karmada.io/permanent-id": "p"}
+
+
+def events(found: Plan) -> list[str]:
+    return [intent.reason for intent in found if isinstance(intent, Emit)]
+
+
+def waits(found: Plan) -> list[tuple[str, timedelta]]:
+    return [(one.reason, one.retry_after) for one in found if isinstance(one, Wait)]
+
+
+def known(**since: timedelta) -> Known:
+    """Situations by the word of their reason, and how long they have lasted."""
+    lasting = {reason: NOW - length for reason, length in since.items()}
+    return Known(since=lasting, repairs_left=3, operator=OPERATOR)
+
+
+# --- the ladder -----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-26")
+def test_finalizer_and_recorded_namespace_are_one_request_and_nothing_else_happens() -> None:
+    seen = a_moment(
+        deployment=a_deployment(has_finalizer=False, recorded=""),
+        hub_namespace=Absent(),
+        copy=Absent(),
+    )
+    stored = AddFinalizer(
+        KEY,
+        UID,
+        labels.FEDERATION_FINALIZER,
+        reasons.FINALIZER_MISSING,
+        annotations={labels.FEDERATION_NAMESPACE: HUB_NAMESPACE},
+    )
+    assert plan(seen, NOW) == Plan.of(stored)
+
+
+@pytest.mark.spec("M-35")
+def test_recorded_namespace_that_was_forged_is_put_back() -> None:
+    forged = a_deployment(recorded="ns-11111111-2222-3333-4444-555555555555")
+    (stored,) = plan(a_moment(deployment=forged), NOW)
+    assert isinstance(stored, AddFinalizer)
+    assert stored.annotations == {labels.FEDERATION_NAMESPACE: HUB_NAMESPACE}
+
+
+@pytest.mark.spec("M-42")
+@pytest.mark.parametrize("city", ["New York", "", "-"])
+def test_city_that_no_label_can_carry_is_refused_once(city: str) -> None:
+    seen = a_moment(deployment=a_deployment(city=city))
+    first = plan(seen, NOW)
+    assert events(first) == [reasons.FEDERATION_REFUSED]
+    assert waits(first) == [(reasons.FEDERATION_REFUSED, HOLD)]
+    assert not first.writes
+    again = replace(seen, known=known(FederationRefused=timedelta(hours=1)))
+    assert events(plan(again, NOW)) == []
+
+
+def test_deployment_whose_namespace_is_gone_is_left_alone() -> None:
+    assert plan(a_moment(hub_name="", fresh=Fresh(namespace=Absent())), NOW) == Plan()
+
+
+# --- the hub namespace ----------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-27")
+def test_hub_namespace_is_made_with_both_labels_before_anything_in_it() -> None:
+    (made,) = plan(a_moment(hub_namespace=Absent(), copy=Absent()), NOW)
+    assert made == Ensure(NAMESPACE_KEY, Owned(labels=IDENTITY), reasons.ABSENT)
+
+
+def test_label_that_is_missing_is_added_and_the_other_left_as_it_is() -> None:
+    found = a_hub_namespace({labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
+    (labelled,) = plan(a_moment(hub_namespace=found), NOW)
+    wanted = Owned(labels={labels.UPSTREAM_NAMESPACE: "default"})
+    assert labelled == Ensure(NAMESPACE_KEY, wanted, reasons.DRIFTED, uid=Uid("hub-ns"))
+
+
+def test_label_that_cannot_be_decoded_is_replaced() -> None:
+    found = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "acme"})
+    (labelled,) = plan(a_moment(hub_namespace=found), NOW)
+    assert isinstance(labelled, Ensure)
+    assert labelled.wanted == Owned(labels={labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"})
+
+
+@pytest.mark.spec("M-38")
+def test_equivalent_label_is_nobodys_to_rewrite() -> None:
+    found = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
+    written = plan(a_moment(hub_namespace=found), NOW).writes
+    assert all(isinstance(one, Ensure) and one.key == COPY_KEY for one in written)
+
+
+@pytest.mark.spec("M-38")
+def test_label_of_somebody_else_is_put_back_where_we_live() -> None:
+    seen = a_moment(hub_namespace=a_hub_namespace(FOREIGN), holds_ours=True)
+    (repaired,) = plan(seen, NOW)
+    assert isinstance(repaired, Ensure)
+    assert repaired.wanted == Owned(labels={labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"})
+
+
+@pytest.mark.spec("M-38")
+@pytest.mark.parametrize(("holds_ours", "repairs_left"), [(False, 3), (True, 0)])
+def test_label_of_somebody_else_is_held_where_we_do_not_live_or_too_often(
+    holds_ours: bool,
+    repairs_left: int,
+) -> None:
+    seen = a_moment(
+        hub_namespace=a_hub_namespace(FOREIGN),
+        holds_ours=holds_ours,
+        known=Known(repairs_left=repairs_left),
+    )
+    held = plan(seen, NOW)
+    assert not held.writes
+    assert events(held) == [reasons.HUB_IDENTITY_CONFLICT]
+    assert waits(held) == [(reasons.HUB_IDENTITY_CONFLICT, RETRY_IDENTITY)]
+
+
+def test_hub_namespace_that_is_going_is_waited_for() -> None:
+    found = plan(a_moment(hub_namespace=a_hub_namespace(is_deleting=True)), NOW)
+    assert found == Plan.of(Wait(KEY, reasons.STILL_TERMINATING, SAFETY))
+
+
+def test_project_with_a_long_name_is_written_with_its_full_name_beside() -> None:
+    name = "north-american-retail-storefront-production-environment-two"
+    seen = a_moment(hub_namespace=Absent(), copy=Absent())
+    (made,) = plan(replace(seen, key=replace(KEY, plane=PlaneName(name))), NOW)
+    assert isinstance(made, Ensure)
+    label = labels.UPSTREAM_CLUSTER_NAME
+    assert made.wanted.labels[label] == "cluster-h-b5aece8171cd0e48c3f2"
+    assert made.wanted.annotations == {label: name}
+
+
+# --- the copy -------------------------------------------------------------------------------------
+
+
+def test_copy_is_made_only_under_a_live_policy() -> None:
+    found = plan(a_moment(copy=Absent(), policies=()), NOW)
+    assert found == Plan.of(Wait(KEY, reasons.POLICY_ABSENT, SAFETY))
+
+
+@pytest.mark.spec("M-27")
+def test_copy_carries_routing_identity_generation_and_spec() -> None:
+    made, told = plan(a_moment(copy=Absent()), NOW)
+    assert isinstance(made, Ensure)
+    assert isinstance(told, Emit)
+    lock = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-dfw")
+    assert made.key == COPY_KEY
+    assert made.only_under == OnlyUnder(lock, lock=lock)
+    assert made.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
+    assert made.wanted.annotations == {
+        labels.PROJECT_GENERATION: "3",
+        **dict.fromkeys(labels.PASSED_ON_ANNOTATIONS),
+    }
+    assert made.wanted.whole == {"spec": {"cityCode": "DFW", "scaleSettings": {"minReplicas": 2}}}
+    assert (told.reason, told.type, told.after) == (reasons.FEDERATED, "Normal", made)
+
+
+def test_second_name_of_a_policy_is_locked_by_the_base_of_its_city() -> None:
+    second = a_policy("lax", "city-lax-1a2b3c4d")
+    seen = a_moment(deployment=a_deployment(city="lax"), copy=Absent(), policies=(second,))
+    made = plan(seen, NOW).intents[0]
+    assert isinstance(made, Ensure)
+    lock = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-lax")
+    assert made.only_under == OnlyUnder(second.key, lock=lock)
+
+
+@pytest.mark.spec("M-40")
+def test_left_over_binding_is_waited_for_and_not_for_ever() -> None:
+    seen = a_moment(copy=Absent(), fresh=Fresh(namespace=NAMESPACE_UID, has_left_over_binding=True))
+    assert waits(plan(seen, NOW)) == [(reasons.BINDING_LEFT_OVER, STEP)]
+    almost = replace(seen, known=known(BindingLeftOver=LONGEST_FOR_BINDING - STEP))
+    assert waits(plan(almost, NOW)) == [(reasons.BINDING_LEFT_OVER, STEP)]
+    enough = replace(seen, known=known(BindingLeftOver=LONGEST_FOR_BINDING))
+    assert isinstance(plan(enough, NOW).intents[0], Ensure)
+
+
+def test_copy_that_is_going_is_waited_for() -> None:
+    found = plan(a_moment(copy=a_copy(is_deleting=True)), NOW)
+    assert found == Plan.of(Wait(KEY, reasons.STILL_TERMINATING, SAFETY))
+
+
+@pytest.mark.spec("M-39")
+def test_copy_of_another_city_is_deleted_and_never_relabelled() -> None:
+    found = plan(a_moment(copy=a_copy(routed_to="LHR")), NOW)
+    deleted, told, _ = found
+    assert deleted == Delete(COPY_KEY, Uid("hub-wd"), reasons.REROUTED)
+    assert isinstance(told, Emit)
+    assert told.message == 'City changed from "LHR" to "DFW"'
+    assert not any(isinstance(intent, Ensure) for intent in found)
+
+
+@pytest.mark.spec("M-29")
+def test_copy_is_kept_equal_in_what_we_own_and_in_nothing_else() -> None:
+    (kept,) = plan(a_moment(copy=a_copy(labels={**IDENTITY, **CLAIMED})), NOW)
+    assert isinstance(kept, Ensure)
+    assert (kept.uid, kept.resource_version) == (Uid("hub-wd"), "70")
+    assert kept.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW"}
+    assert kept.only_under is None
+
+
+def test_identity_that_a_copy_lost_is_put_back() -> None:
+    (kept,) = plan(a_moment(copy=a_copy(labels={})), NOW)
+    assert isinstance(kept, Ensure)
+    assert kept.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
+
+
+def test_reserved_annotations_are_passed_on_unread() -> None:
+    deployment = a_deployment(annotations={labels.SUSPENDED: "yes", "example.com/mine": "no"})
+    (kept,) = plan(a_moment(deployment=deployment), NOW)
+    assert isinstance(kept, Ensure)
+    assert kept.wanted.annotations == {
+        labels.PROJECT_GENERATION: "3",
+        labels.EXPECTED_REFERENCED_DATA: None,
+        labels.SUSPENDED: "yes",
+    }
+
+
+# --- finalizing -----------------------------------------------------------------------------------
+
+GOING = a_deployment(is_deleting=True)
+
+
+def going(seen: Seen) -> Seen:
+    return replace(seen, deployment=GOING)
+
+
+def released(found: Plan) -> bool:
+    return any(isinstance(intent, RemoveFinalizer) for intent in found)
+
+
+def test_deployment_without_our_finalizer_goes_by_itself() -> None:
+    deployment = a_deployment(is_deleting=True, has_finalizer=False)
+    assert plan(a_moment(deployment=deployment), NOW) == Plan()
+
+
+@pytest.mark.spec("M-34")
+def test_place_that_nothing_names_holds_the_finalizer_and_is_told_once() -> None:
+    seen = going(a_moment(hub_name="", fresh=Fresh(namespace=Absent()), copy=Absent()))
+    held = plan(seen, NOW)
+    assert events(held) == [reasons.FEDERATION_NAMESPACE_UNRESOLVED]
+    assert not held.writes
+    again = replace(seen, known=known(FederationNamespaceUnresolved=timedelta(minutes=1)))
+    assert events(plan(again, NOW)) == []
+
+
+@pytest.mark.spec("M-33")
+def test_hub_namespace_that_is_gone_has_no_copy_to_wait_for() -> None:
+    found = plan(going(a_moment(hub_namespace=Absent(), copy=Absent())), NOW)
+    assert found == Plan.of(
+        RemoveFinalizer(
+            KEY,
+            UID,
+            labels.FEDERATION_FINALIZER,
+            reasons.FINALIZER_DONE,
+            if_gone=IfGone(COPY_KEY),
+        )
+    )
+
+
+@pytest.mark.spec("M-32")
+def test_copy_is_deleted_by_its_uid_and_the_finalizer_waits_for_it() -> None:
+    found = plan(going(a_moment()), NOW)
+    assert found.intents[0] == Delete(COPY_KEY, Uid("hub-wd"), reasons.NOT_WANTED)
+    assert (reasons.STILL_TERMINATING, STEP) in waits(found)
+    assert not released(found)
+
+
+@pytest.mark.spec("M-32")
+def test_copy_held_by_somebody_elses_finalizer_holds_ours() -> None:
+    found = plan(going(a_moment(copy=a_copy(is_deleting=True))), NOW)
+    assert not found.writes
+    assert (reasons.STILL_TERMINATING, STEP) in waits(found)
+
+
+@pytest.mark.spec("M-44")
+def test_policy_that_nobody_else_needs_is_waited_for() -> None:
+    found = plan(going(a_moment(copy=Absent())), NOW)
+    assert (reasons.POLICY_STILL_THERE, STEP) in waits(found)
+    assert not released(found)
+
+
+@pytest.mark.spec("M-44")
+@pytest.mark.parametrize(
+    "seen",
+    [
+        a_moment(copy=Absent(), needed_by_others=frozenset({"DFW"})),
+        a_moment(copy=Absent(), policies=()),
+        a_moment(copy=Absent(), policies=(a_policy("LHR"),)),
+    ],
+)
+def test_policy_that_another_needs_or_that_is_gone_holds_nobody(seen: Seen) -> None:
+    assert released(plan(going(seen), NOW))
+
+
+def test_policy_of_the_city_that_was_delivered_to_counts_not_that_of_the_spec() -> None:
+    rerouted = Known(deleted_code="LHR", operator=OPERATOR)
+    seen = going(a_moment(copy=Absent(), known=rerouted))
+    assert released(plan(seen, NOW))
+    left = replace(seen, policies=(a_policy("LHR"),))
+    assert not released(plan(left, NOW))
+
+
+def test_city_that_never_was_one_has_no_policy_to_wait_for() -> None:
+    deployment = a_deployment(is_deleting=True, city="New York")
+    assert released(plan(a_moment(deployment=deployment, copy=Absent()), NOW))
+
+
+@pytest.mark.spec("M-33")
+def test_recorded_namespace_is_believed_only_with_labels_that_prove_it() -> None:
+    gone = Fresh(namespace=Absent())
+    assert plan(going(a_moment(fresh=gone)), NOW).writes
+    for found in ({}, FOREIGN):
+        seen = going(a_moment(fresh=gone, hub_namespace=a_hub_namespace(found), holds_ours=True))
+        held = plan(seen, NOW)
+        assert not held.writes
+        assert events(held) == [reasons.HUB_IDENTITY_CONFLICT]
+
+
+def test_labels_are_put_right_first_where_the_uid_lives() -> None:
+    (first, *_) = plan(going(a_moment(hub_namespace=a_hub_namespace({}))), NOW)
+    assert isinstance(first, Ensure)
+    assert first.key == NAMESPACE_KEY
+    foreign = a_moment(hub_namespace=a_hub_namespace(FOREIGN), holds_ours=True)
+    assert isinstance(plan(going(foreign), NOW).intents[0], Ensure)
+    held = plan(going(replace(foreign, holds_ours=False)), NOW)
+    assert not held.writes
+
+
+def test_labels_of_a_hub_namespace_that_is_going_are_not_touched() -> None:
+    seen = a_moment(hub_namespace=a_hub_namespace({}, is_deleting=True))
+    assert not plan(going(seen), NOW).writes
+
+
+def test_finalizer_held_for_five_minutes_is_told_once() -> None:
+    seen = going(a_moment(copy=a_copy(is_deleting=True)))
+    early = replace(seen, known=known(Terminating=LATE_AFTER - STEP))
+    assert events(plan(early, NOW)) == []
+    late = replace(seen, known=known(Terminating=LATE_AFTER))
+    assert events(plan(late, NOW)) == [reasons.FEDERATION_RELEASE_DELAYED]
+    later = known(Terminating=LATE_AFTER * 2, FederationReleaseDelayed=LATE_AFTER)
+    assert events(plan(replace(seen, known=later), NOW)) == []
+
+
+# --- orphans --------------------------------------------------------------------------------------
+
+ORPHAN = a_moment(deployment=Absent(), fresh=Fresh(namespace=NAMESPACE_UID, ruling=Allowed()))
+
+
+@pytest.mark.spec("M-31")
+def test_nothing_on_either_side_is_nothing_to_do() -> None:
+    assert plan(a_moment(deployment=Absent(), copy=Absent()), NOW) == Plan()
+
+
+@pytest.mark.spec("M-41")
+def test_copy_whose_deployment_is_gone_goes_on_full_proof() -> None:
+    gone = IfGone(KEY)
+    removed = Delete(COPY_KEY, Uid("hub-wd"), reasons.ORPHANED, if_gone=gone)
+    assert plan(ORPHAN, NOW) == Plan.of(removed)
+
+
+@pytest.mark.spec("M-41")
+@pytest.mark.parametrize(
+    "seen",
+    [
+        replace(ORPHAN, copy=a_copy(stamped=None)),
+        replace(ORPHAN, hub_namespace=Absent()),
+        replace(ORPHAN, hub_namespace=a_hub_namespace({})),
+        replace(ORPHAN, hub_namespace=a_hub_namespace(FOREIGN)),
+        replace(ORPHAN, fresh=Fresh(namespace=Absent(), ruling=Allowed())),
+        replace(ORPHAN, copy=Absent(), strays=(a_copy(namespace="ns-other"),)),
+    ],
+)
+def test_copy_that_is_not_proven_ours_is_left_and_counted(seen: Seen) -> None:
+    assert plan(seen, NOW) == Plan.of(Wait(KEY, reasons.ORPHANED, HOLD))
+
+
+def test_orphan_that_is_going_is_left_to_go() -> None:
+    assert plan(replace(ORPHAN, copy=a_copy(is_deleting=True)), NOW) == Plan()
+
+
+@pytest.mark.spec("M-94")
+@pytest.mark.fault("D9")
+def test_too_many_orphans_at_once_are_held_and_told_once() -> None:
+    held = Held(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
+    seen = replace(ORPHAN, fresh=replace(ORPHAN.fresh, ruling=held))
+    first = plan(seen, NOW)
+    assert not first.writes
+    assert events(first) == [reasons.MASS_DELETE_REFUSED]
+    assert (reasons.MASS_DELETE_REFUSED, timedelta(seconds=60)) in waits(first)
+    (told,) = [intent for intent in first if isinstance(intent, Emit)]
+    assert told.key == OPERATOR
+    for quiet in (
+        replace(seen, fresh=replace(seen.fresh, ruling=replace(held, is_news=False))),
+        replace(seen, known=Known()),
+    ):
+        assert events(plan(quiet, NOW)) == []
+
+
+# --- whom it wakes --------------------------------------------------------------------------------
+
+
+def woken(seen: Seen) -> list[str]:
+    return [key.name for key in policies_to_wake(seen)]
+
+
+def test_policy_that_is_missing_is_woken_and_one_that_is_there_is_not() -> None:
+    assert woken(a_moment(policies=())) == ["city-dfw"]
+    assert woken(a_moment()) == []
+
+
+def test_policies_of_both_cities_are_woken_by_a_change_of_city() -> None:
+    seen = a_moment(copy=a_copy(routed_to="LHR"), policies=(a_policy("LHR"),))
+    assert woken(seen) == ["city-dfw", "city-lhr"]
+
+
+def test_policy_of_a_deployment_that_goes_is_woken() -> None:
+    assert woken(going(a_moment(copy=Absent()))) == ["city-dfw"]
+
+
+def test_nobody_is_woken_where_the_place_is_unknown_or_nothing_is_left() -> None:
+    assert woken(a_moment(hub_name="")) == []
+    assert woken(ORPHAN) == []

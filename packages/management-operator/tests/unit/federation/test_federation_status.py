@@ -1,0 +1,267 @@
+"""What a project is told about its deployment, row by row of the mirror's table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from management_builders.federation import (
+    COPY_KEY,
+    KEY,
+    NOW,
+    a_condition,
+    a_copy,
+    a_deployment,
+    a_moment,
+    a_report,
+)
+
+from compute_api_types import reasons
+from compute_management_operator.federation.observe import Deployment, Known, Seen
+from compute_management_operator.federation.status import (
+    PATIENCE,
+    has_report,
+    report,
+    translate_generation,
+)
+from compute_operator_kit.errors import InvalidSpecError, UnavailableError
+from compute_operator_kit.intents import Emit, Ensure, Owned, Plan, SetStatus, Wait
+from compute_operator_kit.keys import PlaneName
+from compute_operator_kit.objects import Absent, Unreadable
+from compute_operator_kit.outcomes import Applied, Effect, Outcome
+from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, member_list
+
+NOTHING_APPLIED = Applied()
+YOUNG = "2026-06-20T08:59:10Z"
+
+
+def told(seen: Seen) -> Plan:
+    return report(seen, NOTHING_APPLIED, NOW)
+
+
+def status_in(found: Plan) -> SetStatus:
+    (status,) = [intent for intent in found if isinstance(intent, SetStatus)]
+    return status
+
+
+def written_in(found: Plan) -> JsonObject:
+    """The status as it would travel."""
+    return decode_object(encode(status_in(found).status))
+
+
+def conditions_in(found: Plan) -> list[tuple[object, ...]]:
+    return [
+        (one["type"], one["status"], one["reason"], one["message"], one.get("observedGeneration"))
+        for one in member_list(written_in(found), "conditions")
+        if isinstance(one, dict)
+    ]
+
+
+# --- untouched ------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-61")
+@pytest.mark.parametrize(
+    "seen",
+    [
+        a_moment(deployment=Absent()),
+        a_moment(deployment=a_deployment(is_deleting=True), copy=a_copy(status=a_report())),
+        a_moment(copy=Absent()),
+        a_moment(copy=a_copy(status=a_report(), is_deleting=True)),
+        a_moment(copy=a_copy(status=a_report(), routed_to="LHR")),
+        a_moment(deployment=a_deployment(has_finalizer=False), copy=a_copy(status=a_report())),
+    ],
+)
+def test_what_was_last_known_stands(seen: Seen) -> None:
+    assert told(seen) == Plan()
+
+
+@pytest.mark.spec("M-61")
+def test_young_copy_without_a_report_is_looked_at_again_when_it_is_sixty_seconds_old() -> None:
+    seen = a_moment(copy=a_copy(created=YOUNG))
+    left = timedelta(seconds=10)
+    assert told(seen) == Plan.of(Wait(KEY, reasons.CELL_REPORT_AWAITED, left))
+
+
+# --- waiting --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-61")
+@pytest.mark.parametrize("status", [{}, a_report(cells="", observed=0)])
+def test_old_copy_without_a_report_is_waiting(status: JsonObject) -> None:
+    stored: JsonObject = {
+        "replicas": 7,
+        "observedGeneration": 2,
+        "location": {"name": "x", "namespace": ""},
+        "conditions": [a_condition("Custom", "True", "Theirs")],
+    }
+    seen = a_moment(deployment=a_deployment(status=stored), copy=a_copy(status=status))
+    found = told(seen)
+    message = 'Waiting for a cell in city "DFW" to report'
+    said = ("False", reasons.INSTANCES_PROVISIONING, message, 2)
+    assert conditions_in(found) == [
+        ("Custom", "True", "Theirs", "", None),
+        ("Available", *said),
+        ("ReplicasReady", *said),
+        ("Ready", *said),
+    ]
+    written = status_in(found)
+    assert written.status["replicas"] == 0
+    assert written.status["desiredReplicas"] == 2
+    assert written.status["observedGeneration"] == 2
+    assert "location" not in written.status
+    assert written.provisional
+
+
+@pytest.mark.spec("M-61")
+def test_city_that_no_cluster_carries_says_so() -> None:
+    found = told(a_moment(serving_cells=()))
+    message = 'No cell serves city code "DFW"'
+    assert conditions_in(found)[0][1:4] == ("False", reasons.NO_MATCHING_LOCATION, message)
+    assert not status_in(found).provisional
+
+
+def test_clusters_that_cannot_be_read_are_no_verdict() -> None:
+    found = told(a_moment(serving_cells=Unreadable("NotSynced")))
+    assert conditions_in(found)[0][2] == reasons.INSTANCES_PROVISIONING
+
+
+def test_copy_without_an_age_counts_as_old() -> None:
+    assert conditions_in(told(a_moment(copy=a_copy(created="")))) != []
+
+
+@pytest.mark.parametrize("replicas", [-1, "many", None, 10_000_000])
+@pytest.mark.fault("F1")
+def test_replicas_that_bypassed_admission_do_not_break_the_wait(replicas: Json) -> None:
+    deployment = a_deployment(min_replicas=replicas)
+    assert status_in(told(a_moment(deployment=deployment))).status["desiredReplicas"] == 0
+
+
+# --- mirrored -------------------------------------------------------------------------------------
+
+READY = a_condition("Ready", "True", "ReplicasAvailable", "2/2 replicas available")
+STARTING = a_condition("Ready", "False", "InstancesProvisioning", "starting")
+
+
+@pytest.mark.spec("M-62")
+def test_report_is_mirrored_without_what_belongs_to_the_hub() -> None:
+    stored: JsonObject = {"conditions": [a_condition("Custom", "True", "Theirs")]}
+    seen = a_moment(deployment=a_deployment(status=stored), copy=a_copy(status=a_report(READY)))
+    found = told(seen)
+    assert conditions_in(found) == [
+        ("Custom", "True", "Theirs", "", None),
+        ("Ready", "True", "ReplicasAvailable", "2/2 replicas available", 3),
+    ]
+    written = status_in(found)
+    assert (written.key, written.uid, written.resource_version) == (KEY, "project-wd", "40")
+    assert written.status["observedGeneration"] == 3
+    assert written.status["readyReplicas"] == 1
+    assert written.status["location"] == {"name": "us-dallas-1", "namespace": ""}
+    assert "observedTemplateGeneration" not in written.status
+    assert not written.provisional
+
+
+@pytest.mark.spec("M-96")
+def test_report_that_something_is_on_its_way_may_be_held_back_and_a_loss_may_not() -> None:
+    copy = a_copy(status=a_report(STARTING))
+    assert status_in(told(a_moment(copy=copy))).provisional
+    stored: JsonObject = {"conditions": [READY]}
+    lost = a_moment(deployment=a_deployment(status=stored), copy=copy)
+    assert not status_in(told(lost)).provisional
+
+
+@pytest.mark.spec("M-62")
+def test_status_written_once_is_not_different_the_next_time() -> None:
+    seen = a_moment(copy=a_copy(status=a_report(READY)))
+    first = written_in(told(seen))
+    settled = replace(seen, deployment=a_deployment(status=first))
+    later = report(settled, NOTHING_APPLIED, NOW + timedelta(hours=3))
+    assert written_in(later) == first
+
+
+def test_time_of_a_condition_moves_with_its_status_alone() -> None:
+    def time_in(stored: JsonObject) -> object:
+        deployment = a_deployment(status={"conditions": [stored]})
+        seen = a_moment(deployment=deployment, copy=a_copy(status=a_report(READY)))
+        (entry,) = member_list(written_in(told(seen)), "conditions")
+        assert isinstance(entry, dict)
+        return entry["lastTransitionTime"]
+
+    early = "2026-06-20T07:00:00Z"
+    kept = a_condition("Ready", "True", "Other", since=early)
+    assert time_in(kept) == early
+    changed = a_condition("Ready", "False", "Other", since=early)
+    assert time_in(changed) == READY["lastTransitionTime"]
+
+
+def test_unknown_stays_unknown() -> None:
+    unknown = a_condition("Ready", "Unknown", "InstancesProvisioning")
+    found = told(a_moment(copy=a_copy(status=a_report(unknown))))
+    assert conditions_in(found)[0][1] == "Unknown"
+
+
+def test_report_is_a_named_cell_or_without_the_interpreter_a_generation() -> None:
+    assert has_report(a_copy(status=a_report(cells="dfw-1")))
+    assert not has_report(a_copy(status=a_report(cells="")))
+    assert has_report(a_copy(status=a_report(cells=None, observed=1)))
+    assert not has_report(a_copy(status=a_report(cells=None, observed=0)))
+
+
+@pytest.mark.spec("M-59")
+@pytest.mark.spec("M-60")
+@pytest.mark.parametrize(
+    ("copy", "observed"),
+    [
+        (a_copy(status=a_report(observed=5), generation=5, stamped="3"), 3),
+        (a_copy(status=a_report(observed=5), generation=5, stamped="2"), 2),
+        (a_copy(status=a_report(observed=4), generation=5, stamped="3"), 1),
+        (a_copy(status=a_report(observed=5), generation=5, stamped="4"), 1),
+        (a_copy(status=a_report(observed=5), generation=5, stamped="-1"), 1),
+        (a_copy(status=a_report(observed=5), generation=5, stamped="9" * 5000), 1),
+        (a_copy(status=a_report(observed=5), generation=5, stamped="three"), 1),
+        (a_copy(status=a_report(observed=5), generation=5, stamped=None), 1),
+    ],
+)
+def test_generation_of_the_hub_is_told_as_one_of_the_project(
+    copy: Deployment, observed: int
+) -> None:
+    deployment = a_deployment(generation=3, status={"observedGeneration": 1})
+    assert translate_generation(deployment, copy) == observed
+
+
+# --- refused by the hub ---------------------------------------------------------------------------
+
+
+def refused_by(plane: str, error: Exception) -> Applied:
+    key = replace(COPY_KEY, plane=PlaneName(plane))
+    assert isinstance(error, InvalidSpecError | UnavailableError)
+    return Applied((Outcome(Ensure(key, Owned(), "r"), Effect.FAILED, error=error),))
+
+
+def test_copy_that_the_hub_refuses_is_told_once_and_names_nothing_internal() -> None:
+    applied = refused_by("@hub", InvalidSpecError("Invalid", "creating …: 422"))
+    seen = a_moment(copy=Absent())
+    first = report(seen, applied, NOW)
+    event, wait = first
+    assert isinstance(event, Emit)
+    assert event.reason == reasons.FEDERATION_REFUSED
+    assert "hub" not in event.message
+    assert isinstance(wait, Wait)
+    again = replace(seen, known=Known(since={reasons.FEDERATION_REFUSED: NOW}))
+    assert [one for one in report(again, applied, NOW) if isinstance(one, Emit)] == []
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [
+        refused_by("acme", InvalidSpecError("Invalid", "patching …: 422")),
+        refused_by("@hub", UnavailableError("Timeout", "creating …")),
+    ],
+)
+def test_other_trouble_is_nobodys_refusal(applied: Applied) -> None:
+    assert report(a_moment(copy=Absent()), applied, NOW) == Plan()
+
+
+def test_patience_is_that_of_the_specification() -> None:
+    assert timedelta(seconds=60) == PATIENCE

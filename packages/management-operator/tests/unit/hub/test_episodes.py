@@ -1,0 +1,73 @@
+"""Since when a key is in a situation; how long something took."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from compute_management_operator.episodes import Episodes
+from compute_management_operator.stopwatch import Stopwatch
+from compute_operator_kit.intents import Plan, Wait
+from compute_operator_kit.outcomes import Effect
+from compute_operator_kit.testing import FakeClock, FakeMeasures, a_key
+
+NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+KEY = a_key("web")
+SECOND = timedelta(seconds=1)
+
+
+def waiting(*reasons: str) -> list[Plan]:
+    return [Plan(tuple(Wait(KEY, reason, SECOND) for reason in reasons))]
+
+
+def test_situation_lasts_from_when_it_was_first_seen() -> None:
+    episodes = Episodes()
+    episodes.note(KEY, waiting("A"), NOW)
+    episodes.note(KEY, waiting("A", "B"), LATER)
+    assert episodes.of(KEY) == {"A": NOW, "B": LATER}
+    assert episodes.count() == {"A": 1, "B": 1}
+
+
+def test_situation_that_was_over_begins_anew() -> None:
+    episodes = Episodes()
+    episodes.note(KEY, waiting("A"), NOW)
+    episodes.note(KEY, [Plan()], NOW)
+    assert episodes.of(KEY) == {}
+    assert len(episodes) == 0
+    episodes.note(KEY, waiting("A"), LATER)
+    assert episodes.of(KEY) == {"A": LATER}
+
+
+def test_outage_ends_and_a_gone_plane_forgets() -> None:
+    episodes = Episodes()
+    other = a_key("other", plane="project-b")
+    episodes.note(KEY, waiting("A"), NOW)
+    episodes.note(other, waiting("A"), NOW)
+    episodes.end(KEY)
+    assert episodes.of(KEY) == {}
+    episodes.forget(lambda key: key.plane == "project-b")
+    assert len(episodes) == 0
+
+
+def test_stopwatch_measures_from_the_first_change_to_the_write() -> None:
+    clock, measures = FakeClock(), FakeMeasures()
+    watch = Stopwatch("seconds", clock, measures)
+    watch.start(KEY)
+    clock.pass_time(SECOND)
+    watch.start(KEY)
+    watch.end(KEY, Effect.HELD)
+    clock.pass_time(SECOND)
+    watch.end(KEY, Effect.WRITTEN)
+    watch.end(KEY, Effect.WRITTEN)
+    assert measures.values == {("seconds", ()): [2.0]}
+
+
+def test_stopwatch_that_led_to_nothing_is_dropped() -> None:
+    measures = FakeMeasures()
+    watch = Stopwatch("seconds", FakeClock(), measures)
+    for key in (KEY, a_key("b")):
+        watch.start(key)
+    watch.end(KEY, Effect.EQUAL)
+    watch.forget(lambda key: key.name == "b")
+    assert len(watch) == 0
+    assert measures.values == {}

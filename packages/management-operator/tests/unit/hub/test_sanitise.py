@@ -1,0 +1,187 @@
+"""Whatever a cell says, what is written is valid."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compute_api_types.conditions import Condition
+from compute_management_operator.sanitise import (
+    LARGEST_COUNTER,
+    MOST_CONDITIONS,
+    MOST_INTERFACES,
+    REASON_PATTERN,
+    TYPE_PATTERN,
+    sanitise_deployment_status,
+    sanitise_instance_status,
+)
+from compute_operator_kit.wire import Json, JsonObject, member_list
+
+NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
+STAMP = "2026-06-20T09:00:00Z"
+
+
+def a_condition(**changed: Json) -> JsonObject:
+    return {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Available",
+        "message": "fine",
+        "lastTransitionTime": "2026-06-20T08:00:00Z",
+        **changed,
+    }
+
+
+def sanitised(*entries: Json, stored: JsonObject | None = None) -> list[Json]:
+    status: JsonObject = {"conditions": [*entries]}
+    return member_list(sanitise_instance_status(status, stored or {}, NOW), "conditions")
+
+
+def only(*entries: Json, stored: JsonObject | None = None) -> JsonObject:
+    (found,) = sanitised(*entries, stored=stored)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_is_in_order_passes_as_it_is() -> None:
+    entry = a_condition(observedGeneration=4)
+    assert only(entry) == entry
+
+
+@pytest.mark.spec("M-78")
+def test_message_is_cut_and_has_no_control_characters() -> None:
+    long = only(a_condition(message="x" * 5000))["message"]
+    assert isinstance(long, str)
+    assert len(long) == 1024
+    assert long.endswith("...")
+    assert only(a_condition(message="a\x00b\x1b[31m\nc"))["message"] == "a b [31m c"
+
+
+@pytest.mark.spec("M-78")
+@pytest.mark.parametrize("reason", ["", "no spaces", "1st", "x" * 129, 7, None])
+def test_reason_that_is_none_becomes_unknown(reason: Json) -> None:
+    assert only(a_condition(reason=reason))["reason"] == "Unknown"
+
+
+@pytest.mark.parametrize("status", ["true", "Maybe", "", 1, None])
+def test_status_that_is_none_becomes_unknown(status: Json) -> None:
+    assert only(a_condition(status=status))["status"] == "Unknown"
+
+
+@pytest.mark.parametrize("kind", ["", "no spaces", "-x", "x" * 317, 3, None])
+def test_type_that_is_none_is_dropped(kind: Json) -> None:
+    assert sanitised(a_condition(type=kind), "odd", None) == []
+
+
+def test_first_of_duplicates_counts_and_there_are_at_most_sixteen() -> None:
+    assert only(a_condition(), a_condition(status="False"))["status"] == "True"
+    many = [a_condition(type=f"T{number}") for number in range(40)]
+    assert len(sanitised(*many)) == MOST_CONDITIONS
+
+
+def test_generation_that_is_none_is_left_out() -> None:
+    assert "observedGeneration" not in only(a_condition(observedGeneration=-1))
+
+
+@pytest.mark.parametrize("time", ["", "yesterday", "2026-06-20", None, 5, "2026-06-20T09:05:01Z"])
+def test_time_that_cannot_be_is_now_and_stays_what_it_was_made(time: Json) -> None:
+    first = only(a_condition(lastTransitionTime=time))
+    assert first["lastTransitionTime"] == STAMP
+    stored: JsonObject = {"conditions": ["odd", a_condition(lastTransitionTime="kept")]}
+    assert only(a_condition(lastTransitionTime=time), stored=stored)["lastTransitionTime"] == "kept"
+    flipped = only(a_condition(lastTransitionTime=time, status="False"), stored=stored)
+    assert flipped["lastTransitionTime"] == STAMP
+
+
+def test_time_a_little_ahead_is_a_clock_that_differs() -> None:
+    ahead = "2026-06-20T09:05:00Z"
+    assert only(a_condition(lastTransitionTime=ahead))["lastTransitionTime"] == ahead
+
+
+@pytest.mark.spec("M-78")
+@pytest.mark.parametrize("count", [-1, LARGEST_COUNTER + 1, "7", None, 1.5, True])
+def test_counter_that_cannot_be_is_zero(count: Json) -> None:
+    status = sanitise_deployment_status({"replicas": count}, {}, NOW)
+    assert status["replicas"] == 0
+    assert sanitise_deployment_status({"replicas": 7}, {}, NOW)["replicas"] == 7
+
+
+def test_every_counter_is_always_there() -> None:
+    status = sanitise_deployment_status({}, {}, NOW)
+    assert [status[name] for name in sorted(status) if name.endswith("eplicas")] == [0] * 5
+
+
+def test_location_is_whole_or_absent() -> None:
+    whole: JsonObject = {"name": "us-dallas-1", "namespace": ""}
+    assert sanitise_deployment_status({"location": whole}, {}, NOW)["location"] == whole
+    odds: list[Json] = [{"name": "x"}, "x", {"name": 1, "namespace": ""}]
+    for odd in odds:
+        assert "location" not in sanitise_deployment_status({"location": odd}, {}, NOW)
+
+
+@pytest.mark.spec("M-78")
+def test_address_that_does_not_parse_is_dropped() -> None:
+    good: JsonObject = {"networkIP": "10.0.0.4", "externalIP": "2001:db8::1"}
+    bad: JsonObject = {"networkIP": "10.0.0.400", "externalIP": 7, "other": "stays"}
+    status: JsonObject = {
+        "networkInterfaces": [{"assignments": good}, {"assignments": bad}, {}, "odd"]
+    }
+    assert sanitise_instance_status(status, {}, NOW)["networkInterfaces"] == [
+        {"assignments": good},
+        {"assignments": {"other": "stays"}},
+        {},
+    ]
+
+
+def test_there_are_at_most_sixteen_interfaces() -> None:
+    status: JsonObject = {"networkInterfaces": [{} for _ in range(99)]}
+    safe = sanitise_instance_status(status, {}, NOW)
+    assert len(member_list(safe, "networkInterfaces")) == MOST_INTERFACES
+
+
+def test_observed_template_is_a_text_or_absent() -> None:
+    told: JsonObject = {"controller": {"observedTemplateHash": "v1-abc"}}
+    assert sanitise_instance_status(told, {}, NOW)["controller"] == told["controller"]
+    odds: list[Json] = [{}, {"observedTemplateHash": 7}, "x"]
+    for odd in odds:
+        assert "controller" not in sanitise_instance_status({"controller": odd}, {}, NOW)
+
+
+def test_field_of_a_newer_cell_passes() -> None:
+    assert sanitise_instance_status({"news": 1}, {}, NOW)["news"] == 1
+
+
+def test_patterns_are_those_of_the_schema() -> None:
+    patterns = [
+        str(part) for field in ("type", "reason") for part in Condition.model_fields[field].metadata
+    ]
+    assert any(TYPE_PATTERN in pattern for pattern in map(_unescaped, patterns))
+    assert any(REASON_PATTERN in pattern for pattern in map(_unescaped, patterns))
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\\\", "\\")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-10, 10**7) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=6,
+)
+NAMED = st.sampled_from(["type", "status", "reason", "message", "lastTransitionTime"])
+ENTRIES = st.dictionaries(NAMED, JSON | st.sampled_from(["Ready", "True", "Available"]))
+
+
+@given(entries=st.lists(ENTRIES | JSON, max_size=20))
+def test_any_conditions_come_out_valid_and_the_second_time_unchanged(entries: list[Json]) -> None:
+    first = sanitised(*entries)
+    for entry in first:
+        Condition.build(entry)
+    later = NOW + timedelta(hours=1)
+    stored: JsonObject = {"conditions": first}
+    status: JsonObject = {"conditions": [*entries]}
+    again = sanitise_instance_status(status, stored, later)
+    assert member_list(again, "conditions") == first

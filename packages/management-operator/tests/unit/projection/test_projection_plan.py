@@ -1,0 +1,304 @@
+"""What becomes of one hub Instance: projected, kept, replaced, marked or removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from management_builders.federation import OPERATOR
+from management_builders.projection import (
+    IDENTITY,
+    LINKS,
+    NOW,
+    OURS,
+    PROJECTED,
+    SOURCE,
+    a_moment,
+    a_project_deployment,
+    a_projection,
+    a_source,
+    a_status,
+)
+
+from compute_api_types import labels, names, reasons
+from compute_api_types.reasons import QuarantineReason
+from compute_management_operator.mass_delete import Held
+from compute_management_operator.projection.observe import LARGEST, Seen
+from compute_management_operator.projection.plan import plan
+from compute_management_operator.projection.plan.verifying import PATIENCE, SAFETY
+from compute_operator_kit.compare import compare
+from compute_operator_kit.intents import Delete, Emit, Ensure, IfGone, Owned, Plan, Wait
+from compute_operator_kit.keys import Uid
+from compute_operator_kit.objects import Absent, OwnerReference, Unreadable
+from compute_operator_kit.wire import JsonObject
+
+STARTING: JsonObject = {"type": "Ready", "status": "False", "reason": "PendingProgramming"}
+GRANTED: JsonObject = {"type": "QuotaGranted", "status": "True", "reason": "QuotaAvailable"}
+READY: JsonObject = {"type": "Ready", "status": "True", "reason": "Available"}
+GONE = a_moment(source=Absent(), found=a_projection(), deployment=Unreadable("NotEngaged"))
+
+
+def ensured(seen: Seen) -> Ensure:
+    (found,) = plan(seen, NOW)
+    assert isinstance(found, Ensure), found
+    return found
+
+
+# --- built ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-65")
+def test_projection_belongs_to_the_projects_own_deployment_alone() -> None:
+    made = ensured(a_moment())
+    assert made.key == PROJECTED
+    assert made.uid is None
+    assert made.wanted.owners == (OURS,)
+    assert made.wanted.has_only_these_owners
+    assert not made.wanted.owners[0].controller
+
+
+@pytest.mark.spec("M-65")
+def test_projection_has_reserved_labels_its_own_owner_uid_and_the_spec_whole() -> None:
+    gates: JsonObject = {"controller": {"schedulingGates": [{"name": "Quota"}]}}
+    source = a_source(
+        labels={**LINKS, "app": "shop"},
+        annotations={
+            labels.INSTANCE_UID: "cell-1",
+            labels.WORKLOAD_NAME: "a-very-long-name",
+            labels.QUARANTINE_REASON: "unidentifiable",
+            "example.com/note": "mine",
+        },
+        spec=gates,
+    )
+    made = plan(a_moment(source=source), NOW).intents[-1]
+    assert isinstance(made, Ensure)
+    assert made.wanted.labels == {**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"}
+    said = {key: text for key, text in made.wanted.annotations.items() if text is not None}
+    assert said == {labels.INSTANCE_UID: "cell-1", labels.WORKLOAD_NAME: "a-very-long-name"}
+    assert made.wanted.whole == {"spec": gates}
+
+
+@pytest.mark.spec("M-70")
+def test_what_a_user_changed_is_put_back_and_what_is_foreign_stays() -> None:
+    held = {**LINKS, labels.COMPUTE_PREFIX + "old": "x", labels.CELL: "forged", "mine": "stays"}
+    kept = ensured(a_moment(found=a_projection(labels=held)))
+    assert kept.uid == Uid("uid-on-acme")
+    assert kept.wanted.labels[labels.COMPUTE_PREFIX + "old"] is None
+    assert kept.wanted.labels[labels.CELL] == "dfw-1"
+    assert "mine" not in kept.wanted.labels
+
+
+def test_projection_that_is_as_wanted_is_not_written() -> None:
+    found = a_projection(labels={**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"})
+    kept = ensured(a_moment(found=found))
+    owner: JsonObject = {
+        "apiVersion": OURS.api_version,
+        "kind": OURS.kind,
+        "name": OURS.name,
+        "uid": OURS.uid,
+    }
+    body: JsonObject = {
+        "metadata": {
+            "labels": {**found.metadata.labels},
+            "annotations": {**found.metadata.annotations},
+            "ownerReferences": [owner],
+        },
+        "spec": found.spec,
+    }
+    assert not compare(body, kept.wanted)
+
+
+@pytest.mark.spec("M-74")
+def test_projection_of_another_instance_is_replaced() -> None:
+    found = a_projection(annotations={labels.INSTANCE_UID: "cell-0"})
+    assert plan(a_moment(found=found), NOW) == Plan.of(
+        Delete(PROJECTED, Uid("uid-on-acme"), reasons.REPLACED)
+    )
+
+
+def test_projection_whose_origin_was_erased_is_put_right_and_not_replaced() -> None:
+    kept = ensured(a_moment(found=a_projection(annotations={})))
+    assert kept.wanted.annotations[labels.INSTANCE_UID] == "cell-1"
+
+
+def test_projection_that_is_going_is_left_to_go() -> None:
+    assert plan(a_moment(found=a_projection(is_deleting=True)), NOW) == Plan()
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        a_moment(source=a_source(is_deleting=True)),
+        a_moment(deployment=a_project_deployment(is_deleting=True)),
+        a_moment(is_project_deleting=True),
+        a_moment(found=Unreadable("NotSynced")),
+    ],
+)
+def test_nothing_new_is_shown_of_what_is_on_its_way_out(seen: Seen) -> None:
+    assert plan(seen, NOW) == Plan()
+
+
+def test_terminating_source_is_kept_up_to_date_where_it_is_shown() -> None:
+    seen = a_moment(source=a_source(is_deleting=True), found=a_projection())
+    assert ensured(seen).uid == Uid("uid-on-acme")
+
+
+@pytest.mark.spec("M-96")
+def test_difference_waits_while_the_source_is_provisional() -> None:
+    starting = a_source(status={"conditions": ["odd", STARTING, GRANTED]})
+    assert ensured(a_moment(source=starting)).provisional
+    assert not ensured(a_moment(source=a_source(status=a_status(READY, GRANTED)))).provisional
+    lost = a_moment(source=starting, found=a_projection(status=a_status(READY)))
+    assert not ensured(lost).provisional
+
+
+@pytest.mark.spec("M-69")
+def test_projection_from_a_cell_that_is_not_there_is_updated_and_looked_at_again() -> None:
+    kept, waits = plan(a_moment(cell=Absent(), found=a_projection()), NOW)
+    assert isinstance(kept, Ensure)
+    assert waits == Wait(SOURCE, reasons.CELL_MISSING, SAFETY)
+    assert plan(a_moment(cell=Absent()), NOW) == Plan.of(waits)
+
+
+@pytest.mark.spec("M-66")
+def test_nothing_is_shown_without_its_deployment() -> None:
+    found = plan(a_moment(deployment=Absent()), NOW)
+    assert found == Plan.of(Wait(SOURCE, reasons.DEPLOYMENT_MISSING, PATIENCE))
+
+
+def test_place_that_cannot_be_told_shows_nothing() -> None:
+    assert plan(a_moment(place=None), NOW) == Plan()
+
+
+# --- quarantined ----------------------------------------------------------------------------------
+
+OVERSIZED = a_source(size=LARGEST + 1)
+FINGERPRINT = names.derive_quarantine_fingerprint(LINKS)
+
+
+def marked(reason: str = "oversized", fingerprint: str = FINGERPRINT) -> dict[str, str]:
+    return {
+        labels.QUARANTINE_REASON: reason,
+        labels.QUARANTINE_MESSAGE: "because",
+        labels.QUARANTINED_AT: "2026-06-20T08:00:00Z",
+        labels.QUARANTINE_FINGERPRINT: fingerprint,
+    }
+
+
+@pytest.mark.spec("M-76")
+def test_verdict_is_written_and_told_once() -> None:
+    mark, told = plan(a_moment(source=OVERSIZED), NOW)
+    assert isinstance(mark, Ensure)
+    assert mark.wanted == Owned(
+        annotations={
+            labels.QUARANTINE_REASON: "oversized",
+            labels.QUARANTINE_MESSAGE: "Spec and status are larger than 256 KiB",
+            labels.QUARANTINED_AT: "2026-06-20T09:00:00Z",
+            labels.QUARANTINE_FINGERPRINT: FINGERPRINT,
+        }
+    )
+    assert isinstance(told, Emit)
+    assert (told.key, told.reason, told.action, told.type, told.after) == (
+        SOURCE,
+        QuarantineReason.OVERSIZED.event,
+        "QuarantiningProjection",
+        "Warning",
+        mark,
+    )
+    settled = a_source(size=LARGEST + 1, annotations=marked())
+    assert plan(a_moment(source=settled), NOW) == Plan()
+
+
+@pytest.mark.spec("M-76")
+@pytest.mark.parametrize("held", [marked(reason="cell_unknown"), marked(fingerprint="0" * 16)])
+def test_verdict_about_other_words_is_another_one(held: dict[str, str]) -> None:
+    seen = a_moment(source=a_source(size=LARGEST + 1, annotations=held))
+    assert len(plan(seen, NOW).writes) == 1
+
+
+@pytest.mark.spec("M-77")
+def test_what_is_going_is_not_quarantined() -> None:
+    leaving = a_source(size=LARGEST + 1, is_deleting=True)
+    assert plan(a_moment(source=leaving), NOW) == Plan()
+
+
+@pytest.mark.spec("M-76")
+def test_mark_is_taken_off_where_the_verdict_no_longer_holds() -> None:
+    healed = a_source(annotations={**marked(), labels.INSTANCE_UID: "cell-1"})
+    cleared, projected = plan(a_moment(source=healed), NOW)
+    assert cleared == Ensure(
+        SOURCE,
+        Owned(annotations=dict.fromkeys(labels.QUARANTINE_ANNOTATIONS)),
+        reasons.DRIFTED,
+        uid=Uid("uid-on-@hub"),
+    )
+    assert projected.key == PROJECTED
+
+
+@pytest.mark.spec("M-77")
+def test_patience_that_ran_out_does_not_begin_again() -> None:
+    since = {reasons.DEPLOYMENT_MISSING: NOW - PATIENCE}
+    found = plan(a_moment(deployment=Absent(), since=since), NOW)
+    assert [one.reason for one in found if isinstance(one, Wait)] == [reasons.DEPLOYMENT_MISSING]
+
+
+# --- removed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-71")
+@pytest.mark.spec("M-72")
+def test_projection_goes_once_the_hub_itself_says_that_its_source_is_gone() -> None:
+    gone = IfGone(SOURCE)
+    removed = Delete(PROJECTED, Uid("uid-on-acme"), reasons.NOT_WANTED, if_gone=gone)
+    assert plan(GONE, NOW) == Plan.of(removed)
+
+
+@pytest.mark.spec("M-67")
+@pytest.mark.spec("M-71")
+@pytest.mark.parametrize(
+    "seen",
+    [
+        replace(GONE, found=Absent()),
+        replace(GONE, found=Unreadable("NotEngaged")),
+        replace(GONE, found=a_projection(is_deleting=True)),
+        replace(GONE, place=None),
+        replace(GONE, namespace_uid=Uid("another")),
+        replace(GONE, namespace_uid=Absent()),
+    ],
+)
+def test_nothing_is_removed_where_nothing_is_or_nothing_is_proven(seen: Seen) -> None:
+    assert plan(seen, NOW) == Plan()
+
+
+@pytest.mark.spec("M-73")
+@pytest.mark.parametrize(
+    "owners",
+    [
+        (),
+        (OwnerReference("v1", "Pod", "p", Uid("p")),),
+        (replace(OURS, controller=True),),
+        (OURS, replace(OURS, uid=Uid("other"))),
+    ],
+)
+def test_somebody_elses_instance_is_not_removed(owners: tuple[OwnerReference, ...]) -> None:
+    assert plan(replace(GONE, found=a_projection(labels={}, owners=owners)), NOW) == Plan()
+
+
+def test_projection_is_known_by_its_labels_or_by_its_owner() -> None:
+    for found in (a_projection(labels={}), a_projection(labels=IDENTITY, owners=())):
+        assert len(plan(replace(GONE, found=found), NOW).writes) == 1
+
+
+@pytest.mark.spec("M-72")
+@pytest.mark.spec("M-94")
+@pytest.mark.fault("D9")
+def test_too_many_removals_by_inference_are_held_and_told_once() -> None:
+    held = Held(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
+    told, waits = plan(replace(GONE, ruling=held), NOW)
+    assert isinstance(told, Emit)
+    assert (told.key, told.reason) == (OPERATOR, reasons.MASS_DELETE_REFUSED)
+    assert waits == Wait(SOURCE, reasons.MASS_DELETE_REFUSED, timedelta(seconds=60))
+    quiet = replace(GONE, ruling=replace(held, is_news=False))
+    assert plan(quiet, NOW) == Plan.of(waits)
+    assert plan(replace(GONE, ruling=held, operator=None), NOW) == Plan.of(waits)

@@ -1,0 +1,185 @@
+"""What a hub Instance must prove before a project sees it, statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from management_builders.projection import (
+    IDENTITY,
+    LINKS,
+    NOW,
+    OURS,
+    a_hub_namespace,
+    a_moment,
+    a_project_deployment,
+    a_projection,
+    a_source,
+)
+
+from compute_api_types import labels, reasons
+from compute_api_types.reasons import QuarantineReason
+from compute_management_operator.identities import read_namespace, read_project
+from compute_management_operator.projection.observe import LARGEST, Cell, Instance, Seen
+from compute_management_operator.projection.plan.verifying import (
+    PATIENCE,
+    RESYNC,
+    SAFETY,
+    Blocker,
+    Retryable,
+    Terminal,
+    find_blocker,
+)
+from compute_operator_kit.keys import PlaneName, Uid
+from compute_operator_kit.objects import Absent, Unreadable
+
+
+def judged(seen: Seen) -> Blocker | None:
+    assert isinstance(seen.source, Instance)
+    return find_blocker(seen, seen.source, NOW)
+
+
+def quarantined(seen: Seen) -> str:
+    found = judged(seen)
+    assert isinstance(found, Terminal), found
+    assert found.message
+    return found.reason.value
+
+
+def labelled(found: Mapping[str, str]) -> Seen:
+    """A moment whose source carries exactly these labels."""
+    source = a_source(labels=found)
+    seen = a_moment(source=source)
+    project = read_project(source.metadata)
+    return replace(seen, project=project, namespace=read_namespace(source.metadata))
+
+
+def without(key: str) -> dict[str, str]:
+    return {label: value for label, value in LINKS.items() if label != key}
+
+
+def test_instance_in_order_has_no_blocker() -> None:
+    assert judged(a_moment()) is None
+    assert judged(a_moment(found=a_projection())) is None
+
+
+@pytest.mark.spec("M-67")
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (without(labels.UPSTREAM_CLUSTER_NAME), "unidentifiable"),
+        ({**LINKS, labels.UPSTREAM_CLUSTER_NAME: "acme"}, "unidentifiable"),
+        (without(labels.UPSTREAM_NAMESPACE), "missing_namespace_label"),
+        (without(labels.WORKLOAD_DEPLOYMENT_NAME), "missing_deployment_name"),
+        ({}, "unidentifiable"),
+    ],
+)
+def test_label_that_is_missing_has_its_own_reason(found: dict[str, str], reason: str) -> None:
+    assert quarantined(labelled(found)) == reason
+
+
+@pytest.mark.spec("M-68")
+@pytest.mark.fault("G3")
+@pytest.mark.parametrize(
+    "seen",
+    [
+        labelled({**LINKS, labels.UPSTREAM_CLUSTER_NAME: "cluster-other"}),
+        labelled({**LINKS, labels.UPSTREAM_NAMESPACE: "other"}),
+        a_moment(hub_namespace=a_hub_namespace({**IDENTITY, labels.UPSTREAM_NAMESPACE: "b"})),
+        a_moment(namespace_uid=Uid("another")),
+    ],
+)
+def test_identity_that_does_not_agree_is_a_mismatch(seen: Seen) -> None:
+    assert quarantined(seen) == "identity_mismatch"
+
+
+@pytest.mark.parametrize("hub_namespace", [Absent(), a_hub_namespace({})])
+def test_hub_namespace_that_says_nothing_is_waited_for_and_not_for_ever(
+    hub_namespace: Absent,
+) -> None:
+    seen = a_moment(hub_namespace=hub_namespace)
+    assert judged(seen) == Retryable(reasons.IDENTITY_INCOMPLETE, PATIENCE)
+    late = {reasons.IDENTITY_INCOMPLETE: NOW - PATIENCE}
+    assert quarantined(replace(seen, since=late)) == "identity_mismatch"
+
+
+@pytest.mark.spec("M-77")
+def test_project_that_is_not_engaged_stays_retryable() -> None:
+    long_ago = dict.fromkeys((reasons.NOT_ENGAGED, reasons.DEPLOYMENT_MISSING), NOW - 99 * PATIENCE)
+    seen = a_moment(is_engaged=False, since=long_ago)
+    assert judged(seen) == Retryable(reasons.NOT_ENGAGED, RESYNC)
+
+
+def test_what_cannot_be_read_is_retried() -> None:
+    assert judged(a_moment(namespace_uid=None)) == Retryable(reasons.PLANE_UNREADABLE, SAFETY)
+    unread = a_moment(deployment=Unreadable("NotSynced"))
+    assert judged(unread) == Retryable(reasons.PLANE_UNREADABLE, SAFETY)
+
+
+@pytest.mark.spec("M-77")
+@pytest.mark.parametrize("seen", [a_moment(deployment=Absent()), a_moment(namespace_uid=Absent())])
+def test_absent_deployment_counts_from_when_it_was_first_seen_absent(seen: Seen) -> None:
+    assert judged(seen) == Retryable(reasons.DEPLOYMENT_MISSING, PATIENCE)
+    begun = {reasons.DEPLOYMENT_MISSING: NOW - timedelta(minutes=14)}
+    left = timedelta(minutes=1)
+    assert judged(replace(seen, since=begun)) == Retryable(reasons.DEPLOYMENT_MISSING, left)
+    late = {reasons.DEPLOYMENT_MISSING: NOW - PATIENCE}
+    assert quarantined(replace(seen, since=late)) == "deployment_absent"
+
+
+@pytest.mark.spec("M-69")
+def test_cell_of_another_city_is_a_mismatch() -> None:
+    assert quarantined(a_moment(cell=Cell("dfw-1", "LHR"))) == "cell_city_mismatch"
+    elsewhere = a_moment(deployment=a_project_deployment("dfw"))
+    assert quarantined(elsewhere) == "cell_city_mismatch"
+
+
+@pytest.mark.spec("M-69")
+def test_cell_that_is_not_named_is_unknown_where_it_is_required() -> None:
+    unnamed = a_moment(source=a_source(labels=without(labels.CELL)), cell=Absent())
+    assert quarantined(unnamed) == "cell_unknown"
+    assert judged(replace(unnamed, needs_cell_label=False)) is None
+
+
+@pytest.mark.spec("M-69")
+@pytest.mark.parametrize("cell", [Absent(), Cell("dfw-1", "")])
+def test_cell_that_is_not_there_creates_nothing_and_still_updates(cell: Cell | Absent) -> None:
+    assert judged(a_moment(cell=cell)) == Retryable(reasons.CELL_MISSING)
+    kept = a_moment(cell=cell, found=a_projection())
+    assert judged(kept) == Retryable(reasons.CELL_MISSING, still_updates=True)
+    moved = a_projection(labels={**LINKS, labels.CELL: "lhr-1"})
+    assert judged(a_moment(cell=cell, found=moved)) == Retryable(reasons.CELL_MISSING)
+
+
+@pytest.mark.spec("M-73")
+def test_name_of_somebody_elses_instance_is_taken() -> None:
+    owned = a_projection(owners=(replace(OURS, controller=True),))
+    assert quarantined(a_moment(found=owned)) == "name_taken"
+    other = replace(OURS, uid=Uid("other-wd"))
+    shared = a_moment(found=a_projection(owners=(other,)), other_owners=(other,))
+    assert quarantined(shared) == "name_taken"
+
+
+@pytest.mark.spec("M-78")
+def test_instance_larger_than_256_kib_is_oversized() -> None:
+    assert judged(a_moment(source=a_source(size=LARGEST))) is None
+    assert quarantined(a_moment(source=a_source(size=LARGEST + 1))) == "oversized"
+
+
+def test_later_statement_forbids_what_an_earlier_one_still_allows() -> None:
+    seen = a_moment(cell=Absent(), found=a_projection(), source=a_source(size=LARGEST + 1))
+    assert quarantined(seen) == QuarantineReason.OVERSIZED
+
+
+def test_statements_are_judged_in_the_order_of_the_specification() -> None:
+    everything_wrong = a_moment(
+        project=PlaneName("other"),
+        is_engaged=False,
+        namespace_uid=Absent(),
+        deployment=Absent(),
+        cell=Absent(),
+        source=a_source(size=LARGEST + 1),
+    )
+    assert quarantined(everything_wrong) == "identity_mismatch"

@@ -1,0 +1,180 @@
+"""One exchange with the quota server: a request, and its answer or how it was lost.
+
+The border to httpx: its errors go no further, and neither does the credential. Whether an exchange
+may take place, and what a lost one means, is decided by `_sender`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import httpx
+
+from compute_quota_client import _retry
+from compute_quota_client._answers import Answer, Attempt
+from compute_quota_client._clock import loop_now
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AsyncExitStack
+    from datetime import datetime
+
+    from compute_quota_client._connections import Connections
+    from compute_quota_client._material import Material
+
+_T = TypeVar("_T")
+# httpx gives up first and says why; this one ends what httpx does not bound, such as a body that
+# trickles in.
+_GRACE: Final = timedelta(milliseconds=100)
+_REDACTED: Final = b"[redacted]"
+# Shorter is no secret, and might be a word of an honest answer.
+_SHORTEST_SECRET: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready to be sent as often as its kind allows."""
+
+    attempt: Attempt
+    method: str
+    url: httpx.URL
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    content: bytes | None = None
+    content_type: str = "application/json"
+    silence_limit: timedelta = _retry.READ_LIMIT
+
+
+class Lost(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
+    """The exchange broke; `blames_plane` says whether the plane's health is in doubt."""
+
+    def __init__(self, cause: str, *, blames_plane: bool = True) -> None:
+        super().__init__(cause)
+        self.blames_plane = blames_plane
+
+
+class Exchanges:
+    """Exchanges with one server, over its connections."""
+
+    def __init__(
+        self, connections: Connections, user_agent: str, wall_clock: Callable[[], datetime]
+    ) -> None:
+        self._connections = connections
+        self._user_agent = user_agent
+        self._wall_clock = wall_clock
+        self._under_way: set[asyncio.Timeout] = set()
+        self._ended = asyncio.Event()
+
+    async def send(self, call: Call, material: Material, deadline: timedelta) -> Answer:
+        """The whole answer.
+
+        Raises:
+            Lost: there is none.
+        """
+        async with self._connections.for_requests(material) as pool:
+            request = self._request(call, material, deadline)
+            response = await self._bounded(_whole(pool, request), request, deadline)
+            return self._answer(response, material)
+
+    async def open(
+        self, call: Call, material: Material, deadline: timedelta, stack: AsyncExitStack
+    ) -> httpx.Response | Answer:
+        """An answer of status 200 with its body still to come, held by `stack`; any other whole.
+
+        Raises:
+            Lost: there is none.
+        """
+        pool = await stack.enter_async_context(self._connections.for_watches(material))
+        request = self._request(call, material, deadline)
+        response = await self._bounded(pool.handle_async_request(request), request, deadline)
+        stack.push_async_callback(response.aclose)
+        if response.status_code == 200:
+            return response
+        await self._bounded(response.aread(), request, deadline)
+        return self._answer(response, material)
+
+    async def aclose(self) -> None:
+        """Ends every exchange under way; for when no other can begin.
+
+        A pool that is closed under its users would open connections for those who wait in it.
+        """
+        for patience in self._under_way:
+            if not patience.expired():
+                patience.reschedule(asyncio.get_running_loop().time())
+        while self._under_way:
+            self._ended.clear()
+            await self._ended.wait()
+
+    def _request(self, call: Call, material: Material, deadline: timedelta) -> httpx.Request:
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent}
+        if call.content is not None:
+            headers["Content-Type"] = call.content_type
+        if material.token is not None:
+            headers["Authorization"] = f"Bearer {material.token}"
+        left = max(deadline - loop_now(), timedelta(0)).total_seconds()
+        timeout = httpx.Timeout(
+            connect=min(_retry.CONNECT_LIMIT.total_seconds(), left),
+            read=call.silence_limit.total_seconds(),
+            write=_retry.READ_LIMIT.total_seconds(),
+            pool=left,
+        )
+        extensions: dict[str, object] = {"timeout": timeout.as_dict()}
+        if material.tls_server_name is not None:
+            extensions["sni_hostname"] = material.tls_server_name
+        return httpx.Request(
+            call.method,
+            call.url,
+            params=call.params or None,
+            content=call.content,
+            headers=headers,
+            extensions=extensions,
+        )
+
+    async def _bounded(
+        self, exchange: Awaitable[_T], request: httpx.Request, deadline: timedelta
+    ) -> _T:
+        """The result of `exchange` before the deadline, or `Lost`."""
+        try:
+            async with asyncio.timeout_at((deadline + _GRACE).total_seconds()) as patience:
+                self._under_way.add(patience)
+                try:
+                    return await exchange
+                finally:
+                    self._under_way.discard(patience)
+                    self._ended.set()
+        except httpx.PoolTimeout as error:
+            raise Lost("no connection became free", blames_plane=False) from error
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise Lost(f"timed out ({type(error).__name__})") from error
+        except (httpx.TransportError, httpx.StreamError, httpx.DecodingError) as error:
+            raise Lost(f"the connection failed ({type(error).__name__})") from error
+        finally:
+            # The cause of an error holds its request: the credential must not travel with it.
+            request.headers.pop("Authorization", None)
+
+    def _answer(self, response: httpx.Response, material: Material) -> Answer:
+        status, body = response.status_code, response.content
+        secret = (material.token or "").encode()
+        if status >= 400 and len(secret) >= _SHORTEST_SECRET:
+            body = body.replace(secret, _REDACTED)
+        return Answer(status, body, self._pause_wanted(status, response.headers.get("Retry-After")))
+
+    def _pause_wanted(self, status: int, header: str | None) -> timedelta | None:
+        if status not in {429, 503}:
+            return None
+        wanted = _retry.parse_retry_after(header, self._wall_clock())
+        if wanted is None and status == 429:
+            wanted = _retry.DEFAULT_PAUSE
+        return None if wanted is None else max(wanted, _retry.SHORTEST_PAUSE)
+
+
+async def _whole(pool: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    """The answer with its body; the connection is free again, or closed if anything went wrong."""
+    response = await pool.handle_async_request(request)
+    try:
+        await response.aread()
+    finally:
+        await response.aclose()
+    return response

@@ -1,0 +1,237 @@
+"""The simulated provider: what it runs, what it says, what it holds against others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import orjson
+import pytest
+
+from compute_api_types.crd import derive_crds
+from compute_sim_planes.api_server.plane import Plane, PlaneParts
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.client import Client
+from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at, value_at
+from compute_sim_planes.milo.conditions import find_condition
+from compute_sim_planes.provider import (
+    FINALIZER,
+    INSTANCES,
+    Fate,
+    Phase,
+    Provider,
+    ProviderKnobs,
+    derive_fate,
+)
+
+START: Final = datetime(2026, 3, 1, tzinfo=UTC)
+KNOBS: Final = ProviderKnobs()
+
+
+class Cell:
+    """A plane with our kinds, and the provider at work in it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.plane = Plane("cell", PlaneParts(clock=clock, identities=clock.identities))
+        self.client = Client(self.plane.connect(), manager="test")
+        provider = Client(self.plane.connect(), manager="provider")
+        self.provider = Provider(provider, clock, ProviderKnobs())
+
+    async def add(self, name: str, tag: str = "1.0", *gates: str, sandbox: bool = True) -> None:
+        runtime: JsonObject = {"resources": {"instanceType": "datumcloud/d1-standard-2"}}
+        if sandbox:
+            container: JsonObject = {"name": "app", "image": f"registry.example.net:5000/x:{tag}"}
+            runtime["sandbox"] = {"containers": [container]}
+        listed: list[JsonValue] = [{"name": gate} for gate in gates]
+        wanted: JsonObject = {
+            "apiVersion": INSTANCES.api_version,
+            "kind": INSTANCES.kind,
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "runtime": runtime,
+                "networkInterfaces": [{"network": {"name": "default"}}],
+                "controller": {"templateHash": f"v1-{name}", "schedulingGates": listed},
+            },
+        }
+        await self.client.create(INSTANCES, wanted)
+
+    async def get(self, name: str) -> JsonObject:
+        found = await self.client.get(INSTANCES, name, "default")
+        assert found is not None
+        return found
+
+    async def said(self, name: str, kind: str) -> tuple[str, str, str]:
+        found = find_condition(await self.get(name), kind)
+        return tuple(string_at(found, part) for part in ("status", "reason", "message"))  # type: ignore[return-value]  # three parts
+
+    async def patch(self, name: str, patch: JsonObject, subresource: str = "") -> None:
+        await self.client.patch(
+            INSTANCES, name, patch, namespace="default", subresource=subresource
+        )
+
+
+def play(scenario: Callable[[Cell], Awaitable[None]]) -> None:
+    async def main(clock: VirtualClock) -> None:
+        cell = Cell(clock)
+        crds = [orjson.loads(orjson.dumps(crd)) for crd in derive_crds()]
+        await apply_manifests(cell.plane.connect(), crds)
+        working = asyncio.create_task(cell.provider.run())
+        try:
+            await scenario(cell)
+        finally:
+            working.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
+            await cell.plane.close()
+
+    run(main, seed=1, start=START)
+
+
+@pytest.mark.parametrize(
+    ("tag", "seconds", "phase"),
+    [
+        ("1.0", 0.5, Phase.PENDING),
+        ("1.0", 1, Phase.RUNNING),
+        ("slow-7", 6, Phase.PENDING),
+        ("slow-7", 7, Phase.RUNNING),
+        ("hang", 9999, Phase.PENDING),
+        ("image-unavailable", 9999, Phase.PENDING),
+        ("failed", 1, Phase.RUNNING),
+        ("failed", 2, Phase.FAILED),
+        ("stopped", 2, Phase.SUCCEEDED),
+    ],
+)
+def test_a_tag_tells_how_a_pod_fares(tag: str, seconds: float, phase: Phase) -> None:
+    assert derive_fate(tag, timedelta(seconds=seconds), KNOBS).phase is phase
+
+
+def test_without_a_delay_a_pod_runs_at_once() -> None:
+    knobs = ProviderKnobs(start_delay=timedelta())
+    assert derive_fate("1.0", timedelta(), knobs) == Fate(Phase.RUNNING)
+
+
+@pytest.mark.spec("C-91")
+def test_a_gated_instance_gets_nothing_not_even_the_finalizer() -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("web-0", "1.0", "Quota")
+        await asyncio.sleep(30)
+        found = await cell.get("web-0")
+        assert "finalizers" not in str(found["metadata"])
+        assert (await cell.said("web-0", "Programmed"))[1] == "Pending"
+        assert cell.provider.started == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-91")
+def test_an_ungated_instance_runs_its_frozen_spec_and_echoes_the_hash_when_it_runs() -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("web-0", "slow-5")
+        await asyncio.sleep(1)
+        found = await cell.get("web-0")
+        assert value_at(found, "metadata", "finalizers") == [FINALIZER]
+        provisioning = ("Unknown", "Provisioning", "Instance is provisioning")
+        assert await cell.said("web-0", "Available") == provisioning
+        assert (await cell.said("web-0", "Programmed"))[:2] == ("Unknown", "ProgrammingInProgress")
+        assert value_at(found, "status", "controller") is None
+        await cell.patch("web-0", {"spec": {"controller": {"templateHash": "v1-changed"}}})
+        await asyncio.sleep(10)
+        found = await cell.get("web-0")
+        assert string_at(found, "status", "controller", "observedTemplateHash") == "v1-web-0"
+        address = objects_at(found, "status", "networkInterfaces")[0]
+        assert string_at(address, "assignments", "networkIP") == "10.128.0.2"
+        available = find_condition(found, "Available")
+        assert value_at(available, "observedGeneration") == 2
+        assert (await cell.said("web-0", "Ready"))[1] == "Pending"
+        assert (await cell.said("web-0", "QuotaGranted"))[1] == "PendingEvaluation"
+        assert cell.provider.violations == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-91")
+@pytest.mark.parametrize(
+    ("tag", "reason"),
+    [
+        ("image-unavailable", "ImageUnavailable"),
+        ("crash", "InstanceCrashing"),
+        ("config-error", "ConfigurationError"),
+    ],
+)
+def test_trouble_is_told_on_available(tag: str, reason: str) -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("web-0", tag)
+        await asyncio.sleep(3)
+        status, said, message = await cell.said("web-0", "Available")
+        assert (status, said) == ("Unknown", reason)
+        programmed = await cell.said("web-0", "Programmed")
+        assert programmed == ("Unknown", "ProgrammingInProgress", message)
+
+    play(scenario)
+
+
+def test_an_instance_that_ends_says_how() -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("a", "failed")
+        await cell.add("b", "stopped")
+        await asyncio.sleep(5)
+        assert await cell.said("a", "Programmed") == ("False", "Failed", "Instance failed")
+        assert await cell.said("b", "Available") == ("False", "Stopping", "Instance has stopped")
+
+    play(scenario)
+
+
+def test_without_a_sandbox_nothing_is_done() -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("vm-0", sandbox=False)
+        await asyncio.sleep(5)
+        assert cell.provider.started == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-91")
+def test_the_finalizer_is_held_until_the_pod_is_gone() -> None:
+    async def scenario(cell: Cell) -> None:
+        cell.provider.knobs.stop_delay = timedelta(seconds=10)
+        await cell.add("web-0")
+        await asyncio.sleep(3)
+        await cell.client.delete(INSTANCES, "web-0", namespace="default")
+        await asyncio.sleep(9)
+        assert value_at(await cell.get("web-0"), "metadata", "finalizers") == [FINALIZER]
+        await asyncio.sleep(2)
+        assert await cell.client.get(INSTANCES, "web-0", "default") is None
+        assert cell.provider.pods == {}
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-91")
+def test_what_others_must_not_do_is_recorded() -> None:
+    async def scenario(cell: Cell) -> None:
+        for name in ("gate", "twice", "foreign"):
+            await cell.add(name)
+        await asyncio.sleep(3)
+        gates: JsonObject = {"controller": {"schedulingGates": [{"name": "Quota"}]}}
+        await cell.patch("gate", {"spec": gates})
+        await cell.patch("twice", {"metadata": {"finalizers": None}})
+        found = await cell.get("foreign")
+        conditions = objects_at(found, "status", "conditions")
+        for entry in conditions:
+            if entry["type"] == "Available":
+                entry.update(status="False", reason="PendingQuota")
+        listed: list[JsonValue] = [*conditions]
+        await cell.patch("foreign", {"status": {"conditions": listed}}, "status")
+        await asyncio.sleep(3)
+        assert sorted(cell.provider.violations) == [
+            "default/foreign: foreign write to Available",
+            "default/gate: started with a gate",
+            "default/twice: started twice for one UID",
+        ]
+
+    play(scenario)
