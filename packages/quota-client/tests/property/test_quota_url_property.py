@@ -50,7 +50,7 @@ def prefix_of(settings: QuotaSettings, project: str) -> str:
     return f"{base}/apis/resourcemanager.miloapis.com/v1alpha1/projects/{project}/control-plane"
 
 
-@pytest.mark.spec("Q-03")
+@pytest.mark.spec("Q-03", "S14")
 @given(SETTINGS, NAMES, NAMES, NAMES)
 def test_any_names_make_a_usage_error_or_a_path_under_the_prefix(
     settings: QuotaSettings, project: str, namespace: str, name: str
