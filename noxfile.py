@@ -89,7 +89,7 @@ def stories(session: nox.Session) -> None:
 def contract(session: nox.Session) -> None:
     """What a port or a fake owes, on simulated planes."""
     sync_dev(session)
-    session.run("pytest", *tests_of("contract"), *tests_of("integration"), *session.posargs)
+    session.run("pytest", *tests_of("contract"), *session.posargs)
 
 
 @nox.session

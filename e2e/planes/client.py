@@ -7,9 +7,11 @@ words.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -73,6 +75,8 @@ class PlaneClient:
     ) -> None:
         if self._session:
             await self._session.close()
+            # Aborted connections are let go of in the loop's next round, which may be its last.
+            await asyncio.sleep(0)
 
     async def get(self, path: str) -> JsonObject:
         return await self._request("GET", path)
@@ -100,6 +104,19 @@ class PlaneClient:
     async def delete(self, path: str) -> None:
         await self._request("DELETE", path)
 
+    @asynccontextmanager
+    async def watch(self, path: str, version: str) -> AsyncGenerator[aiohttp.StreamReader]:
+        """The events after a version, one JSON object per line, for as long as the block runs."""
+        url = f"{self._endpoint.server}{path}?watch=true&resourceVersion={version}"
+        forever = aiohttp.ClientTimeout(total=None)
+        async with self._opened().get(url, timeout=forever) as answer:
+            try:
+                if answer.status >= 400:
+                    raise ApiError(f"GET {path}", answer.status, _as_object(await answer.read()))
+                yield answer.content
+            finally:
+                _abort(answer)
+
     async def path_of(self, wanted: JsonObject) -> str:
         return f"{await self._collection_of(wanted)}/{string_at(wanted, 'metadata', 'name')}"
 
@@ -115,17 +132,32 @@ class PlaneClient:
     async def _request(
         self, method: str, path: str, body: JsonObject | None = None, form: str = "application/json"
     ) -> JsonObject:
-        if self._session is None:
-            raise RuntimeError("PlaneClient is a context manager: use `async with`")
         payload = json.dumps(body) if body is not None else None
         headers: Mapping[str, str] = {"Content-Type": form} if payload else {}
         url = f"{self._endpoint.server}{path}"
-        async with self._session.request(method, url, data=payload, headers=headers) as answer:
-            said = await answer.read()
-            found = _as_object(said)
+        async with self._opened().request(method, url, data=payload, headers=headers) as answer:
+            try:
+                found = _as_object(await answer.read())
+            except BaseException:
+                _abort(answer)
+                raise
             if answer.status >= 400:
                 raise ApiError(f"{method} {path}", answer.status, found)
             return found
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("PlaneClient is a context manager: use `async with`")
+        return self._session
+
+
+def _abort(answer: aiohttp.ClientResponse) -> None:
+    """Ends a connection in the middle of an answer, at once.
+
+    An orderly end of TLS waits for the server, and the event loop may be gone before that.
+    """
+    if answer.connection and answer.connection.transport:
+        answer.connection.transport.abort()
 
 
 def _as_object(said: bytes) -> JsonObject:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 
 import aiohttp
@@ -26,16 +25,5 @@ def http_answers(url: str) -> Probe:
     async def ask() -> bool:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return answer.status == HTTPStatus.OK
-
-    return ask
-
-
-def listens(address: str, port: int) -> Probe:
-    """Whether anybody accepts connections: for what serves nothing an outsider may ask."""
-
-    async def ask() -> bool:
-        _, writer = await asyncio.open_connection(address, port)
-        writer.close()
-        return True
 
     return ask

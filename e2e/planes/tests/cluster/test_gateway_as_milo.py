@@ -132,14 +132,12 @@ async def test_first_touch_of_a_kind_is_put_off_and_the_second_is_served(
 
 
 async def test_watch_streams_through_the_gateway(real_planes: RealPlanes) -> None:
-    endpoint, name = real_planes.milo.endpoint("p1"), a_name("watched")
+    name = a_name("watched")
     async with real_planes.milo.client("p1") as client:
         version = string_at(await patiently(client, CONFIG_MAPS), "metadata", "resourceVersion")
-        url = f"{endpoint.server}{CONFIG_MAPS}?watch=true&resourceVersion={version}"
-        async with raw_session(endpoint) as session, session.get(url) as answer:
+        async with client.watch(CONFIG_MAPS, version) as lines:
             await client.create(a_config_map(name))
-            line = await asyncio.wait_for(answer.content.readline(), 10)
-    event: JsonValue = json.loads(line)
+            event: JsonValue = json.loads(await asyncio.wait_for(lines.readline(), 10))
     assert string_at(event, "type") == "ADDED"
     assert string_at(event, "object", "metadata", "name") == name
 

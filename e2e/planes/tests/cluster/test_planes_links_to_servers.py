@@ -49,19 +49,11 @@ class Watch:
 
 
 @pytest_asyncio.fixture
-async def watch(real_planes: RealPlanes, link: Link) -> AsyncIterator[Watch]:
-    straight = real_planes.plane(PLANE).endpoint()
-    async with PlaneClient(straight) as listing:
-        version = string_at(await listing.get(CONFIG_MAPS), "metadata", "resourceVersion")
-    trusted = ssl.create_default_context(cadata=straight.authority.decode())
+async def watch(real_planes: RealPlanes, client: PlaneClient) -> AsyncIterator[Watch]:
     # From now on: what other tests left would be heard before what this one does.
-    url = f"https://{link.address}:{link.port}{CONFIG_MAPS}?watch=true&resourceVersion={version}"
-    connector = aiohttp.TCPConnector(ssl=trusted)
-    async with (
-        aiohttp.ClientSession(connector=connector, headers=straight.headers()) as session,
-        session.get(url) as answer,
-    ):
-        opened = Watch(answer.content)
+    version = string_at(await client.get(CONFIG_MAPS), "metadata", "resourceVersion")
+    async with client.watch(CONFIG_MAPS, version) as lines:
+        opened = Watch(lines)
         await touch(real_planes)
         assert b"ADDED" in await opened.next_line()
         yield opened

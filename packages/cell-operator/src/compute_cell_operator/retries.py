@@ -13,4 +13,6 @@ RETRY: Final = RetryPolicy(
     # Never exponential: under a storm of conflicts every try has the same chance, and a wait that
     # grows only makes the truth late.
     conflicts=Backoff(timedelta(seconds=1), timedelta(seconds=1), factor=1.0),
+    rejected=timedelta(minutes=5),
+    forbidden=timedelta(minutes=5),
 )

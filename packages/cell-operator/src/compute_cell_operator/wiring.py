@@ -20,7 +20,8 @@ from typing import Final
 
 from compute_cell_operator.assembly import Part, Tools, controllers_of, merge_watched
 from compute_cell_operator.deployment import controller as deployment
-from compute_cell_operator.network.switch import Networking, Switch
+from compute_cell_operator.network.state import Networking
+from compute_cell_operator.network.switch import Switch
 from compute_cell_operator.plane_names import CELL, HUB
 from compute_cell_operator.reach import Reach
 from compute_cell_operator.settings import CellSettings

@@ -12,7 +12,7 @@ from compute_cell_operator.deployment.observe import FoundInstance, LocationsSee
 from compute_cell_operator.deployment.slots import Candidate, derive_slots
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.network.observe import NetworkSeen
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_cell_operator.plane_names import CELL
 from compute_cell_operator.told import Told
 from compute_operator_kit.keys import ObjectKey, Uid

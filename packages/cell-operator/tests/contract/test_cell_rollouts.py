@@ -425,3 +425,55 @@ def test_no_successor_exists_while_the_predecessor_does() -> None:
 
     done = play(scenario)
     assert done.history.of(Commit)
+
+
+@pytest.mark.spec("C-23", "C-24")
+def test_an_instance_of_a_newer_release_is_neither_rolled_nor_counted() -> None:
+    async def scenario(world: World) -> None:
+        await begin(world, 2)
+        began = len(deaths_and_births(world))
+        await world.stop_neighbours()  # the provider of the newer release is not here
+        newer: JsonObject = {"spec": {"controller": {"templateHash": "v2-of-a-newer-release"}}}
+        await world.patch(CELL, INSTANCE, "web-1", newer)
+        echo: JsonObject = {"controller": {"observedTemplateHash": "v2-of-a-newer-release"}}
+        await world.set_status(CELL, INSTANCE, "web-1", echo)
+        await world.sleep(60)
+        assert deaths_and_births(world)[began:] == []
+        found = status_of(await world.deployment())
+        assert (found["updatedReplicas"], found["readyReplicas"]) == (1, 2)
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-24")
+def test_an_instance_that_lost_its_controller_part_is_stale_and_replaced() -> None:
+    async def scenario(world: World) -> None:
+        await begin(world, 1)
+        before = uid_of(await world.instance("web-0"))
+        await world.patch(CELL, INSTANCE, "web-0", {"spec": {"controller": None}})
+        await world.sleep(2)
+        await world.eventually(world.is_converged)
+        assert uid_of(await world.instance("web-0")) != before
+
+    play(scenario)
+
+
+@pytest.mark.spec("C-89")
+@pytest.mark.parametrize(("networking", "floor"), [("off", 4), ("auto", 7)])
+def test_one_replica_costs_no_more_requests_than_the_floor_allows(
+    networking: str, floor: int
+) -> None:
+    """Instance, status at first, with the first gate and when Ready; networking adds binding,
+    claim and gate (cell.md 2).
+    """
+
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process(settings=settings_of(networking=networking)).start()
+        await world.create(CELL, a_deployment_document("web", 1, tag="slow-20"))
+        await world.eventually(world.is_converged)
+        await world.delete(CELL, DEPLOYMENT, "web")
+        await world.eventually(world.has_instances)
+        assert len(world.writes()) <= floor * 1.25
+
+    play(scenario)

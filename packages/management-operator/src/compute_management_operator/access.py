@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from compute_management_operator.plane_names import HOME
 from compute_management_operator.settings import ManagementSettings
-from compute_management_operator.wiring import Places
+from compute_management_operator.wiring import COMPONENT, Places
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.credentials import FileCredentials
@@ -32,6 +32,7 @@ from compute_operator_kit.planes import Plane
 from compute_operator_kit.strict_yaml import Problem
 
 HOME_KUBECONFIG: Final = "KUBECONFIG"
+CACHE: Final = Writer("cache", COMPONENT)  # who reads where no controller asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Connector:
             request_timeout=self._settings.clients.request_timeout,
             measures=self._measures,
         )
-        return KubeHttp(connection, Writer(self._user_agent, self._user_agent))
+        return KubeHttp(connection, CACHE)
 
     def connect_home(self, clock: Clock, writer: Writer) -> Kube:
         """A client of the home plane that no breaker stops, for the Lease and for reviews."""

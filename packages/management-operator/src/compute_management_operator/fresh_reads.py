@@ -48,12 +48,7 @@ class FreshReads:
             if not token:
                 return tuple(found)
 
-    async def list_of_project(self, kind: Kind, project: PlaneName) -> frozenset[tuple[str, str]]:
-        """Hub objects that say they are the project's, by project namespace and name."""
+    async def list_of_project(self, kind: Kind, project: PlaneName) -> tuple[Metadata, ...]:
+        """Hub objects that say they are the project's."""
         encoded = names.encode_cluster_name(project).value
-        found = await self.list_all(HUB, kind, {labels.UPSTREAM_CLUSTER_NAME: encoded})
-        return frozenset(
-            (one.labels.get(labels.UPSTREAM_NAMESPACE, ""), one.name)
-            for one in found
-            if not one.is_deleting
-        )
+        return await self.list_all(HUB, kind, {labels.UPSTREAM_CLUSTER_NAME: encoded})

@@ -19,7 +19,7 @@ from compute_api_types import labels
 from compute_management_operator.admission.review import Admitted, Answer, Refused, Undecided
 from compute_management_operator.kinds import WORKLOAD
 from compute_operator_kit.errors import InvalidSpecError, UnavailableError
-from compute_operator_kit.wire import Json, JsonObject, member_object
+from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, member_object
 from compute_sim_planes.api_server.identity import User, authenticated
 from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
 
@@ -30,9 +30,14 @@ def of_project(name: str) -> JsonObject:
     return {labels.PARENT_NAME_EXTRA: [name], labels.PARENT_TYPE_EXTRA: ["Project"]}
 
 
-def message_of(answer: Answer) -> Json:
+def status_of(answer: Answer) -> JsonObject:
+    """The status of a refusal, as it travels."""
     assert not isinstance(answer, Admitted)
-    return answer.status["message"]
+    return decode_object(encode(answer.status))
+
+
+def message_of(answer: Answer) -> Json:
+    return status_of(answer)["message"]
 
 
 async def settle(world: World, *projects: str) -> Process:
@@ -209,7 +214,7 @@ def test_a_network_the_requester_may_not_use_is_refused_in_their_name() -> None:
         wanted = a_workload_document(template=a_template_document(networks=("default", "secret")))
         answer = await process.admit(a_review(wanted, of_project("acme"), user="alice"))
         assert isinstance(answer, Refused)
-        causes = member_object(dict(answer.status), "details")["causes"]
+        causes = member_object(status_of(answer), "details")["causes"]
         assert isinstance(causes, list)
         assert [cause["reason"] for cause in causes if isinstance(cause, dict)] == [
             "FieldValueForbidden",

@@ -89,45 +89,59 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.fixture
-async def started(tmp_path: Path) -> AsyncIterator[Started]:
-    certificates = tmp_path / "certificates"
-    certificates.mkdir()
-    authority = Authority()
-    authority.issue().write(certificates)
-    planes = await ServedPlanes.start(tmp_path)
+def start(folder: Path, planes: ServedPlanes, authority: Authority, pod: str) -> Started:
+    """One process of the operator, with addresses of its own; its log is `<pod>.log`."""
     health, metrics, webhook = free_port(), free_port(), free_port()
-    tls: Json = {"certDir": str(certificates)}
+    tls: Json = {"certDir": str(folder / "certificates")}
     settings: JsonObject = {
         "apiVersion": API_VERSION,
         "kind": "ManagementOperator",
-        "discovery": {"mode": "milo", "discoveryKubeconfigPath": str(tmp_path / "root.yaml")},
-        "federation": {"mode": "karmada", "kubeconfigPath": str(tmp_path / "hub.yaml")},
+        "discovery": {"mode": "milo", "discoveryKubeconfigPath": str(folder / "root.yaml")},
+        "federation": {"mode": "karmada", "kubeconfigPath": str(folder / "hub.yaml")},
         "webhookServer": {"host": "127.0.0.1", "port": webhook, "tls": tls},
         "metricsServer": {"bindAddress": f"127.0.0.1:{metrics}", "tls": tls},
         "health": {"bindAddress": f"127.0.0.1:{health}"},
     }
-    file = tmp_path / "config.yaml"
+    file = folder / f"{pod}.json"
     file.write_text(json.dumps(settings))
     environ = {
         "PATH": os.environ["PATH"],
-        "KUBECONFIG": str(tmp_path / "root.yaml"),
+        "KUBECONFIG": str(folder / "root.yaml"),
         "POD_NAMESPACE": "compute-system",
-        "POD_NAME": "pod-1",
+        "POD_NAME": pod,
     }
-    log = (tmp_path / "log").open("wb")
     command = [sys.executable, "-m", "compute_management_operator", "--server-config", str(file)]
-    process = subprocess.Popen(command, env=environ, stderr=log)  # noqa: ASYNC220 - no threads
-    running = Started(process, planes, authority, health, metrics, webhook)
+    with (folder / f"{pod}.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environ, stderr=log)
+    return Started(process, planes, authority, health, metrics, webhook)
+
+
+def show_logs(folder: Path) -> None:
+    """pytest shows them where a test failed."""
+    for log in sorted(folder.glob("*.log")):
+        sys.stderr.write(f"{log.name}\n{log.read_text()}")
+
+
+@pytest.fixture
+async def started(tmp_path: Path) -> AsyncIterator[list[Started]]:
+    """Two replicas, the first of which leads."""
+    (tmp_path / "certificates").mkdir()
+    authority = Authority()
+    authority.issue().write(tmp_path / "certificates")
+    planes = await ServedPlanes.start(tmp_path)
+    replicas: list[Started] = []
     try:
-        await until(running.is_ready)
-        yield running
+        for pod in ("pod-1", "pod-2"):
+            replicas.append(start(tmp_path, planes, authority, pod))
+            await until(replicas[-1].is_ready)
+            await until(lambda: _has_holder(planes))
+        yield replicas
     finally:
-        process.kill()
-        process.wait()
-        log.close()
+        for one in replicas:
+            one.process.kill()
+            one.process.wait()
         await planes.close()
-        sys.stderr.write((tmp_path / "log").read_text())
+        show_logs(tmp_path)
 
 
 async def holder(planes: ServedPlanes) -> str:
@@ -141,43 +155,96 @@ async def exists(planes: ServedPlanes, plane: str, path: str) -> bool:
 
 
 @pytest.mark.spec("M-84", "M-85")
-async def test_the_process_places_admits_measures_and_stops_gracefully(started: Started) -> None:
-    planes = started.planes
-    await until(lambda: _has_holder(planes))
+async def test_the_process_places_admits_measures_and_stops_gracefully(
+    started: list[Started],
+) -> None:
+    leader, _ = started
+    planes = leader.planes
     await planes.put("acme", WORKLOADS, a_workload_document())
     await until(lambda: exists(planes, "acme", DEPLOYMENTS))
 
     extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
-    resource: JsonObject = {
-        "group": "compute.datumapis.com",
-        "version": "v1alpha",
-        "resource": "workloads",
-    }
-    review = a_review(a_workload_document("web", {"moon": ("TYCHO",)}), extra)
-    member_object(review, "request")["resource"] = resource
-    refused = await started.review(review)
+    moon = a_workload_document("web", {"moon": ("TYCHO",)})
+    refused = await leader.review(addressed(a_review(moon, extra)))
     assert refused["allowed"] is False
     status = member_object(refused, "status")
     assert (status["code"], status["reason"]) == (422, "Invalid")
     assert member_list(member_object(status, "details"), "causes") != []
-    review = a_review(a_workload_document("web"), extra)
-    member_object(review, "request")["resource"] = resource
-    assert (await started.review(review))["allowed"] is True
+    admitted = await leader.review(addressed(a_review(a_workload_document("web"), extra)))
+    assert admitted["allowed"] is True
 
-    metrics = f"https://127.0.0.1:{started.metrics}/metrics"
-    assert (await started.get(metrics))[0] == 401
+    metrics = f"https://127.0.0.1:{leader.metrics}/metrics"
+    assert (await leader.get(metrics))[0] == 401
     stranger = {"Authorization": f"Bearer {STRANGER}"}
-    assert (await started.get(metrics, stranger))[0] == 403
-    code, text = await started.get(metrics, {"Authorization": f"Bearer {TOKEN}"})
+    assert (await leader.get(metrics, stranger))[0] == 403
+    code, text = await leader.get(metrics, {"Authorization": f"Bearer {TOKEN}"})
     assert code == 200
     assert 'leader_election_master_status{name="compute-management-operator"} 1.0' in text
     assert "acme" not in text
-    assert (await started.get(f"http://127.0.0.1:{started.health}/healthz"))[0] == 200
+    assert (await leader.get(f"http://127.0.0.1:{leader.health}/healthz"))[0] == 200
 
-    started.process.send_signal(signal.SIGTERM)
-    await until(started.has_ended)
-    assert started.process.returncode == 0
-    assert await holder(planes) == ""
+    leader.process.send_signal(signal.SIGTERM)
+    await until(leader.has_ended)
+    assert leader.process.returncode == 0
+    assert not (await holder(planes)).startswith("pod-1_")
+
+
+@pytest.mark.fault("E3")
+async def test_a_process_that_loses_its_lease_ends_with_1(started: list[Started]) -> None:
+    leader, _ = started
+    stolen = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
+    await leader.planes.ask("root", "PATCH", LEASE, stolen)
+    await until(leader.has_ended)
+    assert leader.process.returncode == 1
+    assert await holder(leader.planes) == "somebody"
+
+
+@pytest.mark.fault("A4")
+async def test_a_follower_that_is_stopped_leaves_the_lease_to_its_holder(
+    started: list[Started],
+) -> None:
+    _, follower = started
+    follower.process.send_signal(signal.SIGTERM)
+    await until(follower.has_ended)
+    assert follower.process.returncode == 0
+    assert (await holder(follower.planes)).startswith("pod-1_")
+
+
+@pytest.mark.fault("A4")
+async def test_a_leader_that_is_stopped_is_followed_at_once(started: list[Started]) -> None:
+    leader, follower = started
+    leader.process.send_signal(signal.SIGTERM)
+    await until(leader.has_ended)
+    began = asyncio.get_running_loop().time()
+    await until(lambda: _is_held_by(follower.planes, "pod-2_"))
+    assert asyncio.get_running_loop().time() - began < 6  # 3 s, and a busy machine
+    await follower.planes.put("acme", WORKLOADS, a_workload_document())
+    await until(lambda: exists(follower.planes, "acme", DEPLOYMENTS))
+
+
+@pytest.mark.spec("M-86", "S11")
+async def test_a_follower_answers_five_hundred_reviews_at_once(started: list[Started]) -> None:
+    _, follower = started
+    extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
+    wanted = [
+        addressed(a_review(a_workload_document("web", {"us": (city,)}), extra))
+        for city in ("DFW", "TYCHO") * 250
+    ]
+    answers = await asyncio.gather(*(follower.review(one) for one in wanted))
+    assert [one["allowed"] for one in answers] == [True, False] * 250
+
+
+def addressed(review: JsonObject) -> JsonObject:
+    member_object(review, "request")["resource"] = {
+        "group": "compute.datumapis.com",
+        "version": "v1alpha",
+        "resource": "workloads",
+    }
+    return review
+
+
+async def _is_held_by(planes: ServedPlanes, identity: str) -> bool:
+    return (await holder(planes)).startswith(identity)
 
 
 async def _has_holder(planes: ServedPlanes) -> bool:

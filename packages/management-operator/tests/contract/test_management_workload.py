@@ -55,6 +55,7 @@ def play_single(
     networks: tuple[str, ...] = ("default",),
     networking: str = "auto",
     has_networking: bool = True,
+    is_clean: bool = True,
 ) -> Run:
     """One project, no hub: what the Workload controller does by itself."""
 
@@ -66,7 +67,7 @@ def play_single(
         process.start()
         await scenario(world, process)
 
-    return play(whole, *faults)
+    return play(whole, *faults, is_clean=is_clean)
 
 
 async def deployment_names(world: World) -> list[str]:
@@ -542,6 +543,28 @@ def test_a_refused_deployment_stops_neither_the_others_nor_status_and_is_told_on
     play_single(scenario, refused)
 
 
+@pytest.mark.fault("C4", "C6")
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_finalizer_that_cannot_be_added_is_not_tried_in_a_hot_loop(status: int) -> None:
+    failing = Fault(
+        "C6",
+        Action.ERROR,
+        Point(plane=SINGLE, verb="patch", kind="Workload", times=0),
+        Parameters(status=status),
+    )
+
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document())
+        await world.sleep(120)
+        assert 2 <= len(world.writes()) <= 12
+        assert await deployment_names(world) == []
+        world.injector.disarm("C6")
+        await world.sleep(75)
+        assert await deployment_names(world) == ["web-us-dfw"]
+
+    play_single(scenario, failing, is_clean=False)
+
+
 @pytest.mark.spec("M-25")
 def test_a_deployment_deleted_by_a_user_comes_back_once_it_is_gone() -> None:
     async def scenario(world: World, _: Process) -> None:
@@ -569,6 +592,7 @@ def test_nothing_is_recreated_in_a_project_or_namespace_that_goes() -> None:
         await world.create("acme", a_workload_document())
         await world.create("beta", a_workload_document())
         await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "web-us-dfw"))
+        await world.sleep(90)  # by then everything that no cell answers has been said
         held = {"metadata": {"finalizers": ["resourcemanager.miloapis.com/project-controller"]}}
         await world.patch(ROOT, PROJECT, "acme", held)
         await world.delete(ROOT, PROJECT, "acme")

@@ -154,7 +154,7 @@ def a_moment(**changed: Unpack[SeenChanges]) -> Seen:
         needed_by_others=changed.get("needed_by_others", frozenset()),
         serving_cells=changed.get("serving_cells", ("dfw-1",)),
         holds_ours=changed.get("holds_ours", False),
-        fresh=changed.get("fresh", Fresh(namespace=NAMESPACE_UID)),
+        fresh=changed.get("fresh", Fresh(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace())),
         known=changed.get("known", Known(repairs_left=3, operator=OPERATOR)),
     )
 

@@ -60,10 +60,12 @@ class Hub:
     def __init__(self, world: World, process: Process) -> None:
         self.world = world
         self.process = process
+        self.within = "default"  # the project namespace that a test is about
 
-    async def namespace(self, name: str = "default", project: str = PROJECT) -> str:
+    async def namespace(self, name: str = "", project: str = PROJECT) -> str:
         """The hub namespace of a project namespace."""
-        return f"ns-{uid_of(await self.world.get(project, NAMESPACE, name))}"
+        found = await self.world.get(project, NAMESPACE, name or self.within)
+        return f"ns-{uid_of(found)}"
 
     def strike_namespace(self, name: str, project: str = PROJECT) -> None:
         """Takes a project namespace away under what is in it.
@@ -88,7 +90,8 @@ class Hub:
 
     async def federate(self, name: str = WD, city: str = "DFW", project: str = PROJECT) -> None:
         """A bare deployment in the project, until its copy is on the hub."""
-        await self.world.create(project, a_deployment_document(name, city=city))
+        document = a_deployment_document(name, city=city, namespace=self.within)
+        await self.world.create(project, document)
         place = await self.namespace(project=project)
 
         async def is_there() -> bool:
@@ -147,7 +150,7 @@ class Hub:
     ) -> JsonObject:
         linking: dict[str, str | None] = {
             labels.UPSTREAM_CLUSTER_NAME: f"cluster-{PROJECT}",
-            labels.UPSTREAM_NAMESPACE: "default",
+            labels.UPSTREAM_NAMESPACE: self.within,
             labels.WORKLOAD_DEPLOYMENT_NAME: name.rpartition("-")[0],
             labels.WORKLOAD_DEPLOYMENT_UID: "of-the-cell",
             labels.INSTANCE_INDEX: name.rpartition("-")[2],
@@ -206,10 +209,10 @@ class Hub:
         await self.world.delete(HUB, INSTANCE, name, await self.namespace())
 
     async def projection(self, name: str = INSTANCE_NAME) -> JsonObject:
-        return await self.world.get(PROJECT, INSTANCE, name)
+        return await self.world.get(PROJECT, INSTANCE, name, self.within)
 
     async def is_shown(self, name: str = INSTANCE_NAME) -> bool:
-        return await self.world.exists(PROJECT, INSTANCE, name)
+        return await self.world.exists(PROJECT, INSTANCE, name, self.within)
 
     async def is_not_shown(self, name: str = INSTANCE_NAME) -> bool:
         return not await self.is_shown(name)

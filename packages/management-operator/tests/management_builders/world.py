@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -46,6 +46,7 @@ from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
 from compute_operator_kit.kube_http import KubeHttp
 from compute_operator_kit.lane import Lane
+from compute_operator_kit.metrics_catalogue import EVERY_METRIC, MetricType
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.planes import Plane
 from compute_operator_kit.reconcile import PassSpan
@@ -148,7 +149,7 @@ class RecordedPasses:
     steps: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
     @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Iterator[PassSpan]:
+    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
         name = f"{controller} {key}"
         self.open.append(name)
         try:
@@ -157,7 +158,7 @@ class RecordedPasses:
             self.open.remove(name)
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
+    def step(self, name: str) -> Generator[None]:
         self.open.append(name)
         try:
             yield
@@ -353,7 +354,8 @@ class World:
 
         async def answer(review: Manifest) -> Manifest:
             verdict = await process.admit(orjson.loads(orjson.dumps(review)))
-            return orjson.loads(orjson.dumps(as_review(review, verdict)))
+            answered: Manifest = orjson.loads(orjson.dumps(as_review(review, verdict)))
+            return answered
 
         url = f"https://{process.name}.example/{PATH}"
         self.webhooks.webhooks[url] = answer
@@ -375,16 +377,11 @@ class World:
             parent = parent[name] if isinstance(parent, dict) else None
         assert isinstance(parent, dict)
         required = [name for name in member_list(parent, "required") if name != path[-1]]
-        steps: list[Json] = [
-            {"op": "remove", "path": f"{schema}{place}/properties/{path[-1]}"},
-            {"op": "add", "path": f"{schema}{place}/required", "value": required},
-        ]
-        if not required:
-            steps = steps[:1] + (
-                [{"op": "remove", "path": f"{schema}{place}/required"}]
-                if "required" in parent
-                else []
-            )
+        steps: list[Json] = [{"op": "remove", "path": f"{schema}{place}/properties/{path[-1]}"}]
+        if required:
+            steps.append({"op": "add", "path": f"{schema}{place}/required", "value": required})
+        elif "required" in parent:
+            steps.append({"op": "remove", "path": f"{schema}{place}/required"})
         await self._definition(plane, "PATCH", target, orjson.dumps(steps))
 
     async def _definition(
@@ -764,4 +761,22 @@ def assert_clean(done: Run) -> None:
     assert done.report.pending == []
     assert done.history.open_answers == {}
     assert done.world.error_lines == []
-    assert [name for process in done.world.processes for name in process.spans.open] == []
+    for process in done.world.processes:
+        assert process.spans.open == []
+        assert misfits(process.measures) == []
+
+
+def misfits(measures: FakeMeasures) -> list[str]:
+    """Measurements the catalogue does not have, or with other labels: they would be dropped."""
+    by_type = {
+        MetricType.COUNTER: measures.counts,
+        MetricType.GAUGE: measures.gauges,
+        MetricType.HISTOGRAM: measures.values,
+    }
+    known = {metric.name: (metric.type, set(metric.labels)) for metric in EVERY_METRIC}
+    return [
+        f"{kind} {name} {dict(labels)}"
+        for kind, found in by_type.items()
+        for name, labels in found
+        if known.get(name) != (kind, {label for label, _ in labels})
+    ]

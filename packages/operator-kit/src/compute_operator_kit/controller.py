@@ -15,30 +15,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from compute_operator_kit.backoff import RetryPolicy
-from compute_operator_kit.cache import Caches, Change
+from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
+from compute_operator_kit.mapping import Dropped, Mapper, map_to_itself
 from compute_operator_kit.reconcile import Pass, Result
 
+# What a mapping function needs comes from `mapping`; here for whoever builds controllers anyway.
+__all__ = [
+    "RESYNC_JITTER",
+    "Controller",
+    "Dropped",
+    "Mapper",
+    "Reconcile",
+    "Watch",
+    "map_to_itself",
+    "share_by_plane",
+    "wake_nobody",
+]
+
 RESYNC_JITTER: Final = 0.2  # management.md 2: ± 20 %
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A change that leads to no key, and why; counted, never an error."""
-
-    reason: str
-
-
-Mapper: TypeAlias = Callable[[Change, Caches], Iterable[ObjectKey | Dropped]]
-
-
-def map_to_itself(change: Change, _: Caches) -> Iterable[ObjectKey]:
-    """For the kind the controller is about."""
-    return (change.key,)
 
 
 @dataclass(frozen=True, slots=True)

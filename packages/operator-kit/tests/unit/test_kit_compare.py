@@ -131,6 +131,12 @@ def test_only_these_owners_removes_others() -> None:
     assert paths(difference) == [("add", "/metadata/ownerReferences")]
 
 
+def test_owner_entries_of_an_odd_shape_are_replaced_where_the_list_is_ours() -> None:
+    body = found({"ownerReferences": [7]})
+    difference = compare(body, Owned(owners=(OWNER,), has_only_these_owners=True))
+    assert paths(difference) == [("add", "/metadata/ownerReferences")]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [

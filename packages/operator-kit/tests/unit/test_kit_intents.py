@@ -88,6 +88,12 @@ def test_a_new_object_is_born_with_more_than_is_compared_later() -> None:
     }
 
 
+def test_what_we_own_replaces_what_it_would_be_born_with() -> None:
+    wanted = Owned(parts={"spec": {"size": 2}})
+    made = build_new(Ensure(a_key(), wanted, "Missing", initial={"spec": {"size": {"a": 1}}}))
+    assert made["spec"] == {"size": 2}
+
+
 def test_building_an_object_does_not_change_what_it_was_built_from() -> None:
     template = {"spec": {"env": {"a": 1}}}
     build_new(Ensure(a_key(), Owned(parts={"spec": {"env": {"b": 2}}}), "x", initial=template))

@@ -22,9 +22,9 @@ from pathlib import Path
 from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
 from compute_sim_planes.api_server.identity import ADMIN, Tokens
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests, read_manifests
+from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests, read_manifests
 from compute_sim_planes.api_server.sources import SeededIdentities
-from compute_sim_planes.api_server.token_file import read_token_file
+from compute_sim_planes.api_server.token_file import TokenFileError, read_token_file
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 
 
@@ -124,6 +124,14 @@ def _make_server(
 
 def main() -> None:
     arguments = parse_arguments(sys.argv[1:])
+    try:
+        _run(arguments)
+    except (SeedingError, TokenFileError, OSError) as error:
+        # What somebody typed or wrote is wrong: one line, no trace.
+        sys.exit(str(error))
+
+
+def _run(arguments: Arguments) -> None:
     with tempfile.TemporaryDirectory(prefix="sim-planes-") as folder:
         asyncio.run(serve(arguments, Path(folder)))
 

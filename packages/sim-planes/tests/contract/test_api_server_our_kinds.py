@@ -32,7 +32,7 @@ def names_of(documents: list[JsonObject]) -> list[str]:
 
 
 async def install(api: Api, document: JsonObject) -> None:
-    """Take a definition that is there already as it is: a real hub has its own of the neighbours'."""
+    """Take a definition that is there already as it is: a real hub has the neighbours' own."""
     name = string_at(document, "metadata", "name")
     (await api.post(CRDS, document)).expect(201, 409)
     await eventually(lambda: api.get(f"{CRDS}/{name}"), lambda found: is_established(found.body))

@@ -122,6 +122,11 @@ async def configured(api: Api, guard: str) -> AsyncIterator[None]:
     await api.delete(f"{CONFIGURATIONS}/{guard}")
 
 
+def distinct(webhook: FakeWebhook, field_name: str) -> list[str]:
+    """What was asked for, repeats once: a real server that began from a stale read asks again."""
+    return list(dict.fromkeys(string_at(asked, field_name) for asked in webhook.requests))
+
+
 async def install(api: Api, configuration: JsonObject, webhook: FakeWebhook, widgets: str) -> None:
     """A configuration takes effect a moment after its creation on a real server."""
     (await api.post(CONFIGURATIONS, configuration)).expect(201)
@@ -160,7 +165,7 @@ async def test_a_webhook_is_asked_with_everything_it_needs(
     assert uid_of(shown) == uid_of(made)
     webhook.requests.clear()
     (await api.merge(f"{widgets}/one", {"spec": {"size": 2}})).expect(200)
-    (asked,) = webhook.requests
+    asked = webhook.requests[-1]
     assert asked["operation"] == "UPDATE"
     assert object_at(asked, "oldObject")["spec"] == {"size": 1, "color": "red"}
     assert object_at(asked, "object")["spec"] == {"size": 2, "color": "red"}
@@ -212,8 +217,8 @@ async def test_only_the_operations_and_resources_of_its_rules_reach_a_webhook(
     (await api.merge(f"{widgets}/one/status", {"status": {"phase": "Up"}})).expect(200)
     (await api.post(f"/api/v1/namespaces/{namespace}/configmaps", a_config_map())).expect(201)
     (await api.delete(f"{widgets}/one")).expect(200)
-    assert [asked["operation"] for asked in webhook.requests] == ["CREATE", "DELETE"]
-    deletion = webhook.requests[1]
+    assert distinct(webhook, "operation") == ["CREATE", "DELETE"]
+    deletion = webhook.requests[-1]
     assert deletion["object"] is None
     assert metadata_of(object_at(deletion, "oldObject"))["name"] == "one"
     assert object_at(deletion, "options")["kind"] == "DeleteOptions"
@@ -228,7 +233,7 @@ async def test_a_status_is_reviewed_where_the_rules_name_it(
     (await api.post(widgets, a_widget())).expect(201)
     (await api.merge(f"{widgets}/one", {"spec": {"size": 2}})).expect(200)
     (await api.merge(f"{widgets}/one/status", {"status": {"phase": "Up"}})).expect(200)
-    assert [asked.get("subResource") for asked in webhook.requests] == [None, "status"]
+    assert distinct(webhook, "subResource") == ["", "status"]
 
 
 @pytest.mark.usefixtures("configured")
@@ -246,7 +251,7 @@ async def test_selectors_narrow_what_a_webhook_sees(
     elsewhere = widgets.replace(namespace, "default")
     (await api.post(elsewhere, a_widget(guard))).expect(201)
     (await api.delete(f"{elsewhere}/{guard}")).expect(200)
-    assert [asked["name"] for asked in webhook.requests] == ["seen"]
+    assert distinct(webhook, "name") == ["seen"]
 
 
 @pytest.mark.usefixtures("configured")

@@ -94,6 +94,7 @@ async def test_a_body_without_a_length_is_read_up_to_the_limit() -> None:
 async def test_manifests_are_applied_in_order_and_definitions_waited_for(tmp_path: Path) -> None:
     (tmp_path / "1.yaml").write_text(NAMESPACE, "utf-8")
     (tmp_path / "2.yaml").write_text(DEFINITION, "utf-8")
+    (tmp_path / "kustomization.yaml").write_text("resources: [1.yaml, 2.yaml]\n", "utf-8")
     plane = Plane("plane")
     await apply_manifests(plane.connect(), read_manifests(tmp_path))
     path = "/apis/example.com/v1/namespaces/seeded/notes/first"
@@ -106,6 +107,9 @@ async def test_a_manifest_that_is_refused_says_why() -> None:
     unknown: JsonObject = {"apiVersion": "v1", "kind": "Ghost", "metadata": {"name": "x"}}
     with pytest.raises(SeedingError, match="does not serve that kind"):
         await apply_manifests(plane.connect(), [unknown])
+    stranger: JsonObject = {"apiVersion": "x.io/v1", "kind": "Y", "metadata": {"name": "x"}}
+    with pytest.raises(SeedingError, match="does not serve that kind"):
+        await apply_manifests(plane.connect(), [stranger])
     bad: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Bad_"}}
     with pytest.raises(SeedingError, match="Invalid value"):
         await apply_manifests(plane.connect(), [bad])
@@ -116,6 +120,19 @@ def test_the_command_line_has_a_plane_by_default() -> None:
     assert parse_arguments([]).planes == ("hub",)
     found = parse_arguments(["--plane", "a", "--plane", "b", "--plain-http", "--port", "1"])
     assert (found.planes, found.plain_http, found.port) == (("a", "b"), True, 1)
+
+
+def test_a_wrong_manifest_ends_the_process_with_one_line(tmp_path: Path) -> None:
+    manifests = tmp_path / "seed.yaml"
+    manifests.write_text("apiVersion: v1\nkind: Ghost\nmetadata: {name: x}\n", "utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "compute_sim_planes", "--plain-http", "--apply", str(manifests)],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.decode() == "applying 'Ghost': 'v1' does not serve that kind\n"
 
 
 async def test_the_process_serves_its_planes_and_stops_when_told(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from compute_cell_operator.kinds import (
     SUBNET,
     SUBNET_CLAIM,
 )
-from compute_cell_operator.network.observe import WATCHED as NETWORKING_WATCHED
+from compute_cell_operator.network.caches import WATCHED as NETWORKING_WATCHED
 from compute_cell_operator.network.switch import Switch
 from compute_cell_operator.retries import RETRY
 from compute_cell_operator.settings import CellSettings

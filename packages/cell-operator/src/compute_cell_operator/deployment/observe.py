@@ -17,7 +17,7 @@ from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slot
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, LOCATION, NAMESPACE
 from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
 from compute_cell_operator.network.observe import NetworkSeen, observe_network
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_cell_operator.told import Told, read_conditions
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import ObjectKey

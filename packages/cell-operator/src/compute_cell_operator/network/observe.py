@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from compute_api_types import labels, names, reasons
 from compute_cell_operator.kinds import (
-    LOCATION,
     NETWORK_BINDING,
     NETWORK_CONTEXT,
     NETWORKING_KINDS,
@@ -23,10 +22,9 @@ from compute_cell_operator.kinds import (
     SUBNET_CLAIM,
 )
 from compute_cell_operator.told import Told, read_ready
-from compute_operator_kit.cache import Caches, IndexFunction
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.cache import Caches
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
-from compute_operator_kit.planes import Watched
 from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
 
 OWNER: Final = "owner"
@@ -233,7 +231,7 @@ def read_city(location: JsonObject) -> str:
     return member_text(topology, labels.TOPOLOGY_CITY_CODE)
 
 
-# --- caches ---------------------------------------------------------------------------------------
+# --- indexes --------------------------------------------------------------------------------------
 
 
 def index_by_owner(metadata: Metadata, _: JsonObject) -> Iterable[str]:
@@ -254,17 +252,3 @@ def index_by_context(metadata: Metadata, body: JsonObject) -> Iterable[str]:
 def index_by_city(_: Metadata, body: JsonObject) -> Iterable[str]:
     code = read_city(body)
     return (code,) if code else ()
-
-
-_INDEXES: Final[Mapping[Kind, Mapping[str, IndexFunction]]] = {
-    LOCATION: {CITY: index_by_city},
-    NETWORK_BINDING: {OWNER: index_by_owner, CONTEXT: index_by_bound_context},
-    SUBNET_CLAIM: {CONTEXT: index_by_context},
-    SUBNET: {CONTEXT: index_by_context},
-}
-
-# Optional: a kind that is not served is known not to be there, and nothing waits for it.
-WATCHED: Final = tuple(
-    Watched(Role.HOME, kind, indexes=_INDEXES.get(kind, {}), is_optional=True)
-    for kind in NETWORKING_KINDS
-)

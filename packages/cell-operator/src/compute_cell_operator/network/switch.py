@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from enum import StrEnum
 from typing import Final
 
 from compute_cell_operator.kinds import NETWORKING_KINDS
+from compute_cell_operator.network.state import Networking, State
 from compute_cell_operator.plane_names import CELL
 from compute_cell_operator.reach import Reach
 from compute_operator_kit.cache import Change, Serving
@@ -31,22 +31,6 @@ from compute_operator_kit.planes import Plane
 
 ASK_AGAIN: Final = timedelta(seconds=30)  # operations.md 1.4
 WRITER: Final = Writer("discovery", "compute-deployment")  # reads only
-
-
-class Networking(StrEnum):
-    """The setting."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
-class State(StrEnum):
-    """What holds now."""
-
-    ON = "on"
-    OFF = "off"
-    UNKNOWN = "unknown"  # `auto`, and the cell has not said yet
 
 
 _FIXED: Final = {

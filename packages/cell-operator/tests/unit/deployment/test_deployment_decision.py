@@ -27,10 +27,10 @@ from compute_cell_operator.deployment.plan.location import (
 )
 from compute_cell_operator.network.observe import Binding, NetworkSeen, Reference
 from compute_cell_operator.network.plan import Ready, Waiting
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_operator_kit.intents import Delete, Emit, Ensure, RemoveGate, Wait
 from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_operator_kit.wire import JsonObject, decode_object, encode, member_object
 
 NOT_READ = Unreadable("NotSynced")
 
@@ -56,9 +56,13 @@ def gates(seen: Seen) -> list[str]:
 
 
 def born_spec(intent: Ensure) -> JsonObject:
-    spec = intent.initial["spec"]
-    assert isinstance(spec, dict)
-    return spec
+    return member_object(decode_object(encode(intent.initial)), "spec")
+
+
+def born(intent: Ensure, name: str) -> JsonObject:
+    """Labels or annotations of a new Instance."""
+    metadata = member_object(decode_object(encode(intent.initial)), "metadata")
+    return member_object(metadata, name)
 
 
 # --- location -------------------------------------------------------------------------------------
@@ -144,10 +148,7 @@ def test_maps_are_neither_shared_nor_changed() -> None:
     (first,) = creates(a_seen(spec=spec))
     (second,) = creates(a_seen(an_instance(0), spec=spec))
     indexes = [
-        member_object(dict(made.initial["metadata"]), "labels")[  # type: ignore[arg-type,call-overload]  # built as plain maps
-            "compute.datumapis.com/instance-index"
-        ]
-        for made in (first, second)
+        born(made, "labels")["compute.datumapis.com/instance-index"] for made in (first, second)
     ]
     assert indexes == ["0", "1"]
     assert derive_template_hash(template) == before
@@ -156,14 +157,13 @@ def test_maps_are_neither_shared_nor_changed() -> None:
 
 def test_a_name_that_is_too_long_for_a_label_is_kept_whole_in_an_annotation() -> None:
     name = "a-very-long-workload-name-that-nobody-should-choose-but-the-api-server-accepts-it"
-    spec = a_spec(1) | {"workloadRef": {"name": name, "uid": "w-1"}}
+    spec = a_spec(1)
+    spec["workloadRef"] = {"name": name, "uid": "w-1"}
     (made,) = creates(a_seen(spec=spec))
-    metadata = made.initial["metadata"]
-    assert isinstance(metadata, dict)
     key = "compute.datumapis.com/workload-name"
     short = "a-very-long-workload-name-that-nobody-shou-17a842b1a62774ebd394"
-    assert metadata["labels"][key] == short
-    assert metadata["annotations"] == {key: name}
+    assert born(made, "labels")[key] == short
+    assert born(made, "annotations") == {key: name}
     links = {key: short, "compute.datumapis.com/instance-index": "0"}
     settled = an_instance(0, labels=links, annotations={key: name})
     assert not decide(a_seen(settled, spec=spec)).plan.writes

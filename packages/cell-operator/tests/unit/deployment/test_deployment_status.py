@@ -23,7 +23,7 @@ from compute_cell_operator.deployment.plan.decision import decide
 from compute_cell_operator.deployment.status import report
 from compute_cell_operator.kinds import INSTANCE
 from compute_cell_operator.network.observe import Binding, NetworkSeen, Reference
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_cell_operator.told import Told, read_conditions
 from compute_operator_kit.errors import (
     ConflictError,
@@ -375,19 +375,21 @@ def test_location_is_kept_in_every_row_that_resolves_none() -> None:
 
 @pytest.mark.spec("C-28")
 def test_what_was_said_about_the_network_stands_while_nothing_can_be_read() -> None:
-    for reason in ("NoMatchingLocation", "NetworkProvisioning"):
+    for reason in ("NoMatchingLocation", "NetworkProvisioning", "NetworkFailedToCreate"):
         stored = a_status(reason, message="as before")
-        seen = a_seen(
-            status=stored, networking=State.ON, locations=Unreadable("x"), network=Unreadable("x")
-        )
-        assert said(seen, "Available") == ("False", reason, "as before")
+        for locations in (Unreadable("x"), ("dfw",)):
+            seen = a_seen(
+                status=stored, networking=State.ON, locations=locations, network=Unreadable("x")
+            )
+            assert said(seen, "Available") == ("False", reason, "as before")
     nothing = a_seen(networking=State.ON, locations=Unreadable("x"), network=Unreadable("x"))
     assert said(nothing, "Available")[1] == "InstancesProvisioning"
 
 
 def test_unknown_fields_and_foreign_conditions_survive() -> None:
-    foreign = {"type": "Else", "status": "True", "reason": "R", "message": "", "x": 1}
-    found = status_of(a_seen(status={"conditions": [foreign, "odd"], "later": {"a": 1}}))
+    foreign: JsonObject = {"type": "Else", "status": "True", "reason": "R", "message": "", "x": 1}
+    stored: JsonObject = {"conditions": [foreign, "odd"], "later": {"a": 1}}
+    found = status_of(a_seen(status=stored))
     assert found["later"] == {"a": 1}
     kept = found["conditions"]
     assert isinstance(kept, list)

@@ -38,6 +38,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.span_attributes import annotate_pass
 
 NAME: Final = "federation"
 POLICY_CONTROLLER: Final = "policy"
@@ -115,6 +116,8 @@ class Federation:
 
     def _note(self, seen: Seen, plans: Iterable[Plan], applied: Applied) -> None:
         self._memory.note(seen, plans, applied)
+        city = "" if isinstance(seen.deployment, Absent) else seen.deployment.city_code
+        annotate_pass(hub_namespace=seen.hub_name, city_code=city)
         for error in applied.failures:
             if isinstance(error, UnavailableError) and error.plane == HUB:
                 self._memory.note_hub_away(seen.key, is_going=_is_going(seen.deployment))

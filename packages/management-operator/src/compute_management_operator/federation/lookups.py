@@ -24,7 +24,7 @@ from compute_management_operator.federation.observe import (
     read_recorded,
 )
 from compute_management_operator.fresh_reads import FreshReads
-from compute_management_operator.identities import Place
+from compute_management_operator.identities import Place, read_namespace
 from compute_management_operator.kinds import BINDING, DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_management_operator.mass_delete import MassDeleteGuard, Ruling
 from compute_management_operator.plane_names import HUB
@@ -139,7 +139,8 @@ class Lookups:
         """How many copies of the project have no deployment, by fresh lists of both sides."""
         named, now = (key.namespace, key.name), self.clock.monotonic()
         if self.guard.needs_look(key.plane, named, now):
-            copies = await self.reads.list_of_project(DEPLOYMENT, key.plane)
+            found = await self.reads.list_of_project(DEPLOYMENT, key.plane)
+            copies = {(read_namespace(one), one.name) for one in found if not one.is_deleting}
             living = await self.reads.list_all(key.plane, DEPLOYMENT, {})
             missing = copies - {(one.namespace, one.name) for one in living}
             self.guard.record(key.plane, frozenset(missing), len(copies), now)

@@ -12,8 +12,8 @@ from compute_management_operator import hub_indexes, hub_measures
 from compute_management_operator.assembly import Part, Tools
 from compute_management_operator.hub_caches import HUB_CACHES
 from compute_management_operator.identities import Place, read_place
-from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY
-from compute_management_operator.plane_names import HUB
+from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY, PROJECT
+from compute_management_operator.plane_names import HUB, SINGLE
 from compute_management_operator.policy import mapping
 from compute_management_operator.policy.observe import Seen, observe, read_clusters
 from compute_management_operator.policy.plan import find_ambiguous, plan
@@ -27,6 +27,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.objects import Absent, Unreadable
 from compute_operator_kit.outcomes import Applied, Effect
 from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.span_attributes import annotate_pass
 
 NAME: Final = "policy"
 WRITER: Final = Writer(NAME, labels.POLICY_MANAGER)
@@ -87,8 +88,10 @@ class Policies:
             return known
         entry = caches.view(HUB, NAMESPACE).entry("", key.namespace)
         place = None if entry is None else read_place(entry.metadata)
-        if place is None or place.plane not in caches.planes(Role.PROJECT):
+        if place is None:
             return Absent()
+        if place.plane not in caches.planes(Role.PROJECT):
+            return judge_missing(place, caches)
         try:
             found = await self._namespaces.read(place)
         except PlaneGoneError:
@@ -101,6 +104,7 @@ class Policies:
     # --- remembering and counting ---------------------------------------------------------------
 
     def _note(self, seen: Seen, applied: Applied) -> None:
+        annotate_pass(hub_namespace=seen.key.namespace, city_code=",".join(seen.needed))
         hub_measures.count_writes(applied, self._tools.measures)
         hub_measures.count_hub_errors(applied, NAME, self._tools.measures)
         if isinstance(seen.clusters, Unreadable):
@@ -133,6 +137,18 @@ class Policies:
 
     def _forget_gone(self, present: frozenset[ObjectKey]) -> None:
         self._told = {key: told for key, told in self._told.items() if key in present}
+
+
+def judge_missing(place: Place, caches: Caches) -> Absent | Unreadable:
+    """What a project that is not engaged counts as: one that is gone needs nothing, one that is
+    about to be engaged may need everything. After a restart it is always the latter for a while.
+    """
+    roots = caches.planes(Role.ROOT)
+    if not roots:
+        return Unreadable("NotEngaged") if place.plane == SINGLE else Absent()
+    found = [caches.view(root, PROJECT).get("", place.plane) for root in roots]
+    is_gone = all(isinstance(project, Absent) for project in found)
+    return Absent() if is_gone else Unreadable("NotEngaged")
 
 
 def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:

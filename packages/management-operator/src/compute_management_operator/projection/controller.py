@@ -36,6 +36,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied, Effect
 from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.span_attributes import annotate_pass
 
 NAME: Final = "projection"
 WRITER: Final = Writer(NAME, labels.PROJECTION_MANAGER)
@@ -129,6 +130,7 @@ class Projection:
 
     def _note(self, seen: Seen, plans: Iterable[Plan], applied: Applied) -> None:
         self._episodes.note(seen.key, plans, self._tools.clock.now())
+        annotate_pass(hub_namespace=seen.key.namespace)
         measures = self._tools.measures
         hub_measures.count_writes(applied, measures)
         hub_measures.count_hub_errors(applied, NAME, measures)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from compute_api_types import names
 from compute_management_operator import hub_indexes
 from compute_management_operator.fresh_reads import FreshReads
-from compute_management_operator.identities import Place, read_place
+from compute_management_operator.identities import Place, read_namespace, read_place
 from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_management_operator.mass_delete import Allowed, MassDeleteGuard, Ruling
 from compute_management_operator.plane_names import HUB
@@ -86,7 +86,8 @@ class Lookups:
             return Allowed()
         named, now = (place.namespace, key.name), self.clock.monotonic()
         if self.guard.needs_look(place.plane, named, now):
-            sources = await self.reads.list_of_project(INSTANCE, place.plane)
+            found = await self.reads.list_of_project(INSTANCE, place.plane)
+            sources = {(read_namespace(one), one.name) for one in found}
             shown = await self._projections(place.plane)
             self.guard.record(place.plane, shown - sources, len(shown), now)
         return self.guard.judge(place.plane, named, self.clock.monotonic())

@@ -17,7 +17,7 @@ from compute_management_operator import hub_indexes
 from compute_management_operator.episodes import NOTHING
 from compute_management_operator.identities import Place, read_namespace, read_project
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE, PROJECT
-from compute_management_operator.mass_delete import Allowed, Ruling
+from compute_management_operator.mass_delete import SOON, Allowed, Held, Ruling
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role, Uid
@@ -60,7 +60,8 @@ class Fresh:
 
     place: Place | None = None  # where the projection is, by labels or by UID
     namespace: Uid | Absent | None = None  # of that place; None: nobody could ask
-    ruling: Ruling = field(default_factory=Allowed)  # about a removal by inference
+    # About a removal; a source that vanishes while we ask was never asked about.
+    ruling: Ruling = field(default_factory=lambda: Held(0, 0, SOON))
 
 
 @dataclass(frozen=True, slots=True)

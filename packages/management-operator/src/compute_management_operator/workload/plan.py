@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final, TypeAlias
 
 from compute_api_types import labels, names, reasons
@@ -28,14 +27,12 @@ from compute_operator_kit.intents import (
     Owned,
     Plan,
     RemoveFinalizer,
-    Wait,
 )
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.objects import OwnerReference, Unreadable
 from compute_operator_kit.wire import JsonMapping
 
 ACTION: Final = "PlacingWorkload"
-AT_ONCE: Final = timedelta()
 
 
 # what becomes of one (placement, city) -----------------------------------------------------------
@@ -87,10 +84,8 @@ def plan(seen: Seen) -> Plan:
         # Nothing is created before the finalizer that removes it again is stored.
         return Plan.of(
             AddFinalizer(
-                seen.key, seen.metadata.uid, labels.WORKLOAD_FINALIZER, reasons.DEPLOYMENT_CREATED
-            ),
-            # The next pass must not depend on an event: it may be lost.
-            Wait(seen.key, reasons.DEPLOYMENT_CREATED, AT_ONCE),
+                seen.key, seen.metadata.uid, labels.WORKLOAD_FINALIZER, reasons.FINALIZER_MISSING
+            )
         )
     if missing_networks(seen):
         # What is placed stays, what left the spec goes, and nothing starts without a network.
@@ -195,7 +190,7 @@ def _removal(seen: Seen, deployment: Deployment, unchanged: IfUnchanged | None) 
     removed = Delete(
         deployment.key,
         deployment.metadata.uid,
-        reasons.DEPLOYMENT_DELETED,
+        reasons.NOT_WANTED,
         if_unchanged=unchanged,
     )
     yield removed
@@ -213,11 +208,11 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
                 yield Ensure(
                     deployment.key,
                     wanted,
-                    reasons.DEPLOYMENT_CREATED,
+                    reasons.DRIFTED,
                     uid=deployment.metadata.uid,
                 )
             case ToCreate(name) if not seen.is_project_deleting:
-                created = Ensure(deployment_key(seen, name), wanted, reasons.DEPLOYMENT_CREATED)
+                created = Ensure(deployment_key(seen, name), wanted, reasons.ABSENT)
                 yield created
                 message = f'Created deployment "{name}" for city "{identity.city_code}"'
                 yield _told(seen, reasons.DEPLOYMENT_CREATED, message, created)
@@ -267,7 +262,7 @@ def _finalize(seen: Seen) -> Plan:
             seen.key,
             seen.metadata.uid,
             labels.WORKLOAD_FINALIZER,
-            reasons.DEPLOYMENT_DELETED,
+            reasons.FINALIZER_DONE,
             if_none=none_left,
         )
     )

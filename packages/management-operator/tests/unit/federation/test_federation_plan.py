@@ -22,7 +22,7 @@ from management_builders.federation import (
 )
 
 from compute_api_types import labels, reasons
-from compute_management_operator.federation.observe import Fresh, Known, Seen
+from compute_management_operator.federation.observe import Deployment, Fresh, Known, Seen
 from compute_management_operator.federation.plan import plan, policies_to_wake
 from compute_management_operator.federation.plan.copying import LONGEST_FOR_BINDING
 from compute_management_operator.federation.plan.finalizing import LATE_AFTER
@@ -111,7 +111,10 @@ def test_city_that_no_label_can_carry_is_refused_once(city: str) -> None:
 
 
 def test_deployment_whose_namespace_is_gone_is_left_alone() -> None:
-    assert plan(a_moment(hub_name="", fresh=Fresh(namespace=Absent())), NOW) == Plan()
+    assert (
+        plan(a_moment(hub_name="", fresh=Fresh(namespace=Absent(), hub_namespace=Absent())), NOW)
+        == Plan()
+    )
 
 
 # --- the hub namespace ----------------------------------------------------------------------------
@@ -289,7 +292,11 @@ def test_deployment_without_our_finalizer_goes_by_itself() -> None:
 
 @pytest.mark.spec("M-34")
 def test_place_that_nothing_names_holds_the_finalizer_and_is_told_once() -> None:
-    seen = going(a_moment(hub_name="", fresh=Fresh(namespace=Absent()), copy=Absent()))
+    seen = going(
+        a_moment(
+            hub_name="", fresh=Fresh(namespace=Absent(), hub_namespace=Absent()), copy=Absent()
+        )
+    )
     held = plan(seen, NOW)
     assert events(held) == [reasons.FEDERATION_NAMESPACE_UNRESOLVED]
     assert not held.writes
@@ -361,7 +368,7 @@ def test_city_that_never_was_one_has_no_policy_to_wait_for() -> None:
 
 @pytest.mark.spec("M-33")
 def test_recorded_namespace_is_believed_only_with_labels_that_prove_it() -> None:
-    gone = Fresh(namespace=Absent())
+    gone = Fresh(namespace=Absent(), hub_namespace=Absent())
     assert plan(going(a_moment(fresh=gone)), NOW).writes
     for found in ({}, FOREIGN):
         seen = going(a_moment(fresh=gone, hub_namespace=a_hub_namespace(found), holds_ours=True))
@@ -395,9 +402,18 @@ def test_finalizer_held_for_five_minutes_is_told_once() -> None:
     assert events(plan(replace(seen, known=later), NOW)) == []
 
 
+@pytest.mark.parametrize("deployment", [GOING, Absent()])
+def test_nothing_is_deleted_on_what_was_asked_for_something_else(
+    deployment: Deployment | Absent,
+) -> None:
+    seen = a_moment(deployment=deployment, fresh=Fresh(namespace=NAMESPACE_UID))
+    assert plan(seen, NOW) == Plan()
+
+
 # --- orphans --------------------------------------------------------------------------------------
 
-ORPHAN = a_moment(deployment=Absent(), fresh=Fresh(namespace=NAMESPACE_UID, ruling=Allowed()))
+ASKED = Fresh(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace(), ruling=Allowed())
+ORPHAN = a_moment(deployment=Absent(), fresh=ASKED)
 
 
 @pytest.mark.spec("M-31")
@@ -420,7 +436,7 @@ def test_copy_whose_deployment_is_gone_goes_on_full_proof() -> None:
         replace(ORPHAN, hub_namespace=Absent()),
         replace(ORPHAN, hub_namespace=a_hub_namespace({})),
         replace(ORPHAN, hub_namespace=a_hub_namespace(FOREIGN)),
-        replace(ORPHAN, fresh=Fresh(namespace=Absent(), ruling=Allowed())),
+        replace(ORPHAN, fresh=replace(ASKED, namespace=Absent())),
         replace(ORPHAN, copy=Absent(), strays=(a_copy(namespace="ns-other"),)),
     ],
 )

@@ -108,7 +108,7 @@ class World:
             _optional(LOCATION, locations),
             _optional(NETWORK, networks),
         ]
-        roles = {ACME: Role.PROJECT}
+        roles: dict[str, Role] = {ACME: Role.PROJECT}
         if projects is not None:
             self.stores.append(a_store(ROOT, PROJECT, projects))
             roles[ROOT] = Role.ROOT
@@ -294,18 +294,24 @@ def test_a_deployment_without_uid_is_in_no_index_and_no_key_is_without_plane() -
 # --- whom a change concerns -----------------------------------------------------------------------
 
 
-def entry(store: Store, snapshot: Snapshot) -> Entry:
+INDEXES = {
+    DEPLOYMENT: mapping.DEPLOYMENT_INDEXES,
+    LOCATION: LOCATION_INDEXES,
+    NETWORK: {},
+}
+
+
+def entry(snapshot: Snapshot) -> Entry:
     """An object as its store would hold it."""
-    twin = Store(store.plane, store.kind, store._functions)
-    change = twin.put(parse_object(store.plane, store.kind, snapshot.decode(), None))
+    kind = snapshot.key.kind
+    change = Store(ACME, kind, INDEXES[kind]).put(parse_object(ACME, kind, snapshot.decode(), None))
     assert change is not None
     assert change.after is not None
     return change.after
 
 
-def changed(world: World, kind: Kind, before: Snapshot | None, after: Snapshot | None) -> Change:
-    store = next(one for one in world.stores if one.kind == kind)
-    return Change(entry(store, before) if before else None, entry(store, after) if after else None)
+def changed(before: Snapshot | None, after: Snapshot | None) -> Change:
+    return Change(entry(before) if before else None, entry(after) if after else None)
 
 
 TWO = [a_workload_document("web"), a_workload_document("far", {"eu": ("LHR",)})]
@@ -316,7 +322,7 @@ def test_a_deployment_concerns_its_workload_before_and_after() -> None:
     far: JsonObject = {**OWNER, "uid": "uid-of-far"}
     mine = a_deployment("x")
     theirs = a_deployment("x", metadata={"ownerReferences": [far]})
-    found = mapping.map_deployment(changed(world, DEPLOYMENT, mine, theirs), world.caches)
+    found = mapping.map_deployment(changed(mine, theirs), world.caches)
     assert [key.name for key in found] == ["web", "far"]
 
 
@@ -324,13 +330,13 @@ def test_a_deployment_concerns_its_workload_before_and_after() -> None:
 def test_a_name_that_is_freed_concerns_whoever_would_use_it() -> None:
     world = World(workloads=TWO)
     theirs = a_deployment("web-us-dfw", metadata={"labels": {"not": "ours"}})
-    found = mapping.map_deployment(changed(world, DEPLOYMENT, theirs, None), world.caches)
+    found = mapping.map_deployment(changed(theirs, None), world.caches)
     assert [key.name for key in found] == ["web"]
     hashed = names.derive_deployment_names(
         workload="far", workload_uid="uid-of-far", placement="eu", city_code="LHR"
     ).hashed
     theirs = a_deployment(hashed, metadata={"labels": {"not": "ours"}})
-    found = mapping.map_deployment(changed(world, DEPLOYMENT, theirs, None), world.caches)
+    found = mapping.map_deployment(changed(theirs, None), world.caches)
     assert [key.name for key in found] == ["far"]
 
 
@@ -339,14 +345,14 @@ def test_a_location_concerns_workloads_of_the_city_it_has_and_the_one_it_had() -
     world = World(workloads=TWO)
     before = stored(LOCATION, a_location_document("DFW", "one"))
     after = stored(LOCATION, a_location_document("LHR", "one"))
-    found = mapping.map_location(changed(world, LOCATION, before, after), world.caches)
+    found = mapping.map_location(changed(before, after), world.caches)
     assert [key.name for key in found] == ["web", "far"]
 
 
 @pytest.mark.spec("M-15")
 def test_a_network_concerns_workloads_that_name_it_in_its_namespace() -> None:
     world = World(workloads=[*TWO, a_workload_document("else", namespace="elsewhere")])
-    found = changed(world, NETWORK, None, stored(NETWORK, a_network_document()))
+    found = changed(None, stored(NETWORK, a_network_document()))
     assert [key.name for key in mapping.map_network(found, world.caches)] == ["far", "web"]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from management_builders.workload import Builders
 
@@ -26,7 +24,6 @@ from compute_operator_kit.intents import (
     IfUnchanged,
     Plan,
     RemoveFinalizer,
-    Wait,
 )
 from compute_operator_kit.objects import Unreadable
 
@@ -53,14 +50,7 @@ def deleted(decided: Plan) -> list[str]:
 @pytest.mark.spec("M-06")
 def test_the_first_pass_adds_only_the_finalizer(build: Builders) -> None:
     decided = plan(build.a_moment(has_finalizer=False))
-    assert [type(one) for one in decided] == [AddFinalizer, Wait]
-
-
-@pytest.mark.spec("M-06")
-def test_the_pass_after_the_finalizer_waits_for_no_event(build: Builders) -> None:
-    (_, wait) = plan(build.a_moment(has_finalizer=False))
-    assert isinstance(wait, Wait)
-    assert wait.retry_after == timedelta()
+    assert [type(one) for one in decided] == [AddFinalizer]
 
 
 @pytest.mark.spec("M-07")

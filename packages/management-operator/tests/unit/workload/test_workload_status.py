@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from management_builders.workload import Builders
 
@@ -14,8 +16,13 @@ from compute_management_operator.workload.status.report import (
     report,
     tell_rejection,
 )
-from compute_operator_kit.errors import InvalidSpecError, ServerAnswer, UnavailableError
-from compute_operator_kit.intents import Emit, Ensure, SetStatus
+from compute_operator_kit.errors import (
+    ForbiddenError,
+    InvalidSpecError,
+    ServerAnswer,
+    UnavailableError,
+)
+from compute_operator_kit.intents import Emit, Ensure, SetStatus, Wait
 from compute_operator_kit.objects import Unreadable
 from compute_operator_kit.outcomes import Applied, Effect, Outcome
 from compute_operator_kit.wire import (
@@ -248,10 +255,29 @@ def test_a_deleting_workload_names_what_it_waits_for(build: Builders) -> None:
     assert not status.provisional
 
 
-def test_nothing_is_told_before_the_finalizer_and_after_the_last_deployment(
+@pytest.mark.spec("M-06")
+def test_the_pass_that_adds_the_finalizer_tells_nothing_and_waits_for_no_event(
     build: Builders,
 ) -> None:
-    for seen in (build.a_moment(has_finalizer=False), build.a_moment(is_deleting=True)):
+    seen = build.a_moment(has_finalizer=False)
+    (wait,) = report(seen, carried_out(seen, Effect.WRITTEN), build.now)
+    assert isinstance(wait, Wait)
+    assert wait.retry_after == timedelta()
+
+
+def test_a_finalizer_that_could_not_be_added_is_left_to_the_back_off(build: Builders) -> None:
+    seen = build.a_moment(has_finalizer=False)
+    (added,) = plan(seen)
+    refused = ForbiddenError("Forbidden", "adding a finalizer: not allowed")
+    failed = Applied((Outcome(added, Effect.FAILED, error=refused),))
+    assert not list(report(seen, failed, build.now))
+
+
+def test_nothing_is_told_once_the_last_deployment_is_gone(build: Builders) -> None:
+    for seen in (
+        build.a_moment(is_deleting=True),
+        build.a_moment(is_deleting=True, has_finalizer=False),
+    ):
         assert not list(report(seen, Applied(), build.now))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compute_operator_kit.cache import Caches, Change
-from compute_operator_kit.controller import Dropped
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.mapping import Dropped
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
 from compute_operator_kit.wire import JsonObject
 from example_operator.notes import HUB, NAME_LABEL, NOTE, PLANE_LABEL

@@ -30,8 +30,12 @@ class SeedingError(Exception):
 
 
 def read_manifests(path: Path) -> list[JsonObject]:
-    """Every document of a YAML file, or of all of them in a folder, in the order of their names."""
+    """Every document of a YAML file, or of all of them in a folder, in the order of their names.
+
+    What tells kustomize how to use a folder is no object of any plane, and left out.
+    """
     files = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+    files = [file for file in files if file.name != "kustomization.yaml"]
     found: list[JsonObject] = []
     for file in files:
         documents: Iterable[object] = yaml.safe_load_all(file.read_text("utf-8"))
@@ -56,9 +60,10 @@ async def _target(transport: Transport, manifest: JsonObject) -> str:
     """The path of an object, looked up in discovery as a client does."""
     api_version, kind = string_at(manifest, "apiVersion"), string_at(manifest, "kind")
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-    listed: JsonObject = orjson.loads(
-        await read_body(await transport.request("GET", root, {}, None))
-    )
+    answer = await transport.request("GET", root, {}, None)
+    body = await read_body(answer)
+    # A version nobody serves is answered in plain text.
+    listed: JsonObject = orjson.loads(body) if answer.status == 200 else {}
     for resource in objects_at(listed, "resources"):
         if string_at(resource, "kind") == kind and "/" not in string_at(resource, "name"):
             metadata = object_at(manifest, "metadata")

@@ -118,14 +118,13 @@ async def create(call: Call, wanted: JsonObject, options: WriteOptions) -> bytes
             None, wanted, manager=options.manager, now=now, subresource="", schema=kind.schema
         )
     rules.prepare_new(wanted)
-    # The status of the request is gone; what reads show instead is the schema's, which is not
-    # stored
-    # until the next write.
-    unsettled = kind.default_status is not None
-    if unsettled:
-        wanted["status"] = copy_json(kind.default_status)
+    # The status of the request is gone; what reads show instead is the schema's, which is valid and
+    # not stored until the next write.
+    shown: JsonObject = {}
+    if kind.default_status is not None:
+        shown["status"] = wanted["status"] = copy_json(kind.default_status)
     problems = [*_type_problems(call, wanted), *meta_problems(kind, wanted)]
-    check(call, wanted, [*problems, *_schema_problems(call, wanted)], rules)
+    check(call, wanted, [*problems, *_schema_problems(call, wanted, shown)], rules)
     _warn_of_finalizers(call, None, wanted)
     await _review(call, "CREATE", None, wanted, options)
     if state.store.get(kind.group_resource, call.namespace, name) is not None:
@@ -136,7 +135,7 @@ async def create(call: Call, wanted: JsonObject, options: WriteOptions) -> bytes
     if options.dry_run:
         return encoded
     stored = state.store.add(kind, wanted, call.user.name)
-    stored.unsettled = unsettled
+    stored.unsettled = bool(shown)
     return stored.raw
 
 

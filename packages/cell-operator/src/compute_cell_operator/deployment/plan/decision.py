@@ -24,7 +24,7 @@ from compute_cell_operator.deployment.plan.repairs import plan_gates, plan_repai
 from compute_cell_operator.deployment.plan.steps import Create, Hold, Purpose, Remove, Wait
 from compute_cell_operator.deployment.plan.wanted import build_instance, refer_to_owner
 from compute_cell_operator.network import plan as network
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_operator_kit import intents
 from compute_operator_kit.intents import Delete, Emit, Intent, Plan
 from compute_operator_kit.objects import Unreadable

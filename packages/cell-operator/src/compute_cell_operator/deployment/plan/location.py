@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from compute_cell_operator.deployment.observe import Seen
-from compute_cell_operator.network.switch import State
+from compute_cell_operator.network.state import State
 from compute_operator_kit.objects import Unreadable
 
 

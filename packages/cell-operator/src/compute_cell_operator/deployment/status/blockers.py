@@ -9,7 +9,7 @@ from typing import Final
 from compute_api_types import conditions, reasons
 from compute_cell_operator.deployment.observe import FoundInstance, Seen
 from compute_cell_operator.deployment.plan.decision import Decision
-from compute_cell_operator.deployment.plan.location import NoLocation, Undecided, WrongCity
+from compute_cell_operator.deployment.plan.location import Located, NoLocation, Undecided, WrongCity
 from compute_cell_operator.deployment.slots import SlotState
 from compute_cell_operator.deployment.status.counters import Counters
 from compute_cell_operator.kinds import INSTANCE
@@ -27,7 +27,14 @@ BROKEN: Final = frozenset(
         reasons.UNKNOWN_INSTANCE_TYPE,
     }
 )
-_ABOUT_NETWORK: Final = frozenset({reasons.NO_MATCHING_LOCATION, reasons.NETWORK_PROVISIONING})
+_ABOUT_NETWORK: Final = frozenset(
+    {
+        reasons.NETWORK_FAILED_TO_CREATE,
+        reasons.NETWORK_NOT_FOUND,
+        reasons.NO_MATCHING_LOCATION,
+        reasons.NETWORK_PROVISIONING,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ def _network_awaited(seen: Seen, decision: Decision) -> Iterator[Blocker]:
     elif isinstance(decision.readiness, Waiting):
         message = f"Network is being provisioned: waiting for {decision.readiness.what}"
         yield Blocker(reasons.NETWORK_PROVISIONING, message)
-    elif isinstance(decision.resolution, Undecided):
+    elif isinstance(decision.resolution, Undecided | Located) and decision.readiness is None:
         # Nothing is known that was not known before, so nothing else is said.
         yield from _said_before(seen)
 

@@ -34,6 +34,9 @@ LATE_AFTER: Final = timedelta(minutes=5)  # management.md 15, FederationReleaseD
 def finalize(seen: Seen, deployment: Deployment, now: datetime) -> Plan:
     if labels.FEDERATION_FINALIZER not in deployment.metadata.finalizers:
         return Plan()
+    if seen.fresh.hub_namespace is None:
+        # It began to go while we asked; nothing was asked for this, and its event brings us back.
+        return Plan()
     if not seen.hub_name:
         # Neither the project nor the deployment says where its copy was.
         return _held(seen, deployment, _unresolved(seen, deployment), now)

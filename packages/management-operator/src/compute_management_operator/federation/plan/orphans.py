@@ -18,6 +18,9 @@ from compute_operator_kit.objects import Absent
 
 
 def plan_orphans(seen: Seen) -> Plan:
+    if seen.fresh.hub_namespace is None:
+        # It went while we asked; nothing was asked for this, and its event brings us back.
+        return Plan()
     left = Wait(seen.key, reasons.ORPHANED, HOLD)
     if isinstance(seen.copy, Absent):
         # What names this deployment from elsewhere cannot be proven ours.

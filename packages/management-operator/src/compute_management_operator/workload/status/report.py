@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import conditions, labels, reasons
@@ -20,7 +20,7 @@ from compute_management_operator.workload.status.observed import (
 )
 from compute_management_operator.workload.status.told import Blocker, told_conditions
 from compute_operator_kit.errors import InvalidSpecError
-from compute_operator_kit.intents import Emit, Ensure, Plan, SetStatus
+from compute_operator_kit.intents import Emit, Ensure, Plan, SetStatus, Wait
 from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.wire import Json, JsonObject, member_list
 
@@ -28,6 +28,7 @@ SUMS: Final = ("replicas", "desiredReplicas", "readyReplicas")
 # Right after an edit these would call the old template the new one, so they count only deployments
 # that have answered to their present generation.
 SUMS_WHEN_CURRENT: Final = ("currentReplicas", "updatedReplicas")
+AT_ONCE: Final = timedelta()
 TOLD_AS_EVENTS: Final = frozenset(
     {reasons.NO_MATCHING_LOCATION, reasons.NETWORK_NOT_FOUND, reasons.NAME_COLLISION}
 )
@@ -43,7 +44,9 @@ class Sayings:
 
 def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
     if labels.WORKLOAD_FINALIZER not in seen.metadata.finalizers:
-        return Plan()  # the pass that adds the finalizer does nothing else
+        # The pass that adds the finalizer does nothing else. The next one waits for no event, which
+        # may be lost; but a finalizer that could not be added is a matter of back-off.
+        return Plan() if applied.failures else _go_on(seen)
     if seen.metadata.is_deleting and not seen.deployments:
         return Plan()  # the finalizer goes, and the object with it
     observed = derive_observed(seen, applied)
@@ -60,6 +63,12 @@ def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
     )
     sayings = (of_workload, *of_placements.values())
     return Plan((told, *_events(seen, sayings, told)))
+
+
+def _go_on(seen: Seen) -> Plan:
+    if seen.metadata.is_deleting:
+        return Plan()
+    return Plan.of(Wait(seen.key, reasons.FINALIZER_MISSING, AT_ONCE))
 
 
 def _say_all(observed: Observed) -> tuple[dict[str, Sayings], Sayings]:

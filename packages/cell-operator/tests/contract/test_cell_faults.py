@@ -1,0 +1,198 @@
+"""Faults in the way of the deployment controller: refusals, conflicts, crashes, lost events."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from datetime import timedelta
+
+import pytest
+from cell_builders.documents import NS, a_deployment_document
+from cell_builders.world import Process, World, condition_of, play, spec_of
+
+from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NETWORK_BINDING
+from compute_cell_operator.plane_names import CELL, HUB
+from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_sim_planes.history import Injected
+
+
+def error(at: Point, status: int, reason: str = "", fault: str = "C1") -> Fault:
+    return Fault(fault, Action.ERROR, at, Parameters(status=status, reason=reason))
+
+
+CREATES = Point(verb="create", kind=INSTANCE.kind, times=0)
+
+
+@pytest.mark.spec("C-46")
+@pytest.mark.parametrize(("status", "reason"), [(422, "Invalid"), (403, "Forbidden")])
+def test_a_refused_create_is_told_with_its_cause_and_the_status_is_written(
+    status: int, reason: str
+) -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        process = world.process()
+        process.start()
+        await world.create(CELL, a_deployment_document("web", 2))
+        await world.eventually(lambda: world.says("InstanceFailedToCreate"))
+        found = await world.deployment()
+        _, _, message = condition_of(found, "Available")
+        assert message.startswith('Instance "web-0" could not be created: ')
+        assert condition_of(found, "ReplicasReady")[1] == "InstanceFailedToCreate"
+        await world.sleep(240)
+        assert len(world.writes(kind=INSTANCE.kind)) <= 5
+        assert process.reasons().count("InstanceFailedToCreate") == 1
+
+    play(scenario, error(CREATES, status, reason), is_clean=False)
+
+
+@pytest.mark.spec("C-85")
+def test_a_minute_of_conflicts_is_retried_every_second_and_loses_nothing() -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process().start()
+        await world.create(CELL, a_deployment_document("web", 1))
+        await world.sleep(70)
+        await world.eventually(world.is_converged)
+
+    at = Point(verb="update", kind=DEPLOYMENT.kind, times=0, until=timedelta(seconds=60))
+    done = play(scenario, error(at, 409, "Conflict"))
+    tries = [request.at for request in done.world.writes(kind=DEPLOYMENT.kind)]
+    gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(tries)]
+    assert len(tries) > 30
+    assert max(gaps[:-3]) <= 1.2
+
+
+@pytest.mark.spec("C-10")
+def test_a_delete_that_came_too_late_spares_the_successor() -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process().start()
+        await world.create(CELL, a_deployment_document("web", 1))
+        await world.eventually(world.is_converged)
+        # Somebody deletes the Instance while our own delete is under way; a new one takes its name.
+        await world.set_image("web", "2.0")
+        await world.delete(CELL, INSTANCE, "web-0")
+        await world.sleep(1)
+        await world.eventually(world.is_converged)
+        assert "2.0" in str(spec_of(await world.instance("web-0")))
+        born = [one for one in world.writes(kind=INSTANCE.kind, verb="create") if one.commits]
+        assert len(born) == 2
+
+    at = Point(verb="delete", kind=INSTANCE.kind)
+    slow = Fault("B6", Action.DELAY, at, Parameters(delay=timedelta(seconds=5)))
+    play(scenario, slow)
+
+
+class Watchman:
+    """Starts a new process whenever the last one died."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._crashed = asyncio.Event()
+        self._lives = 0
+        self.process = self._start()
+
+    def _start(self) -> Process:
+        self._lives += 1
+        process = self._world.process(f"operator-{self._lives}")
+        process.life.on_crash = lambda _: self._crashed.set()
+        process.start()
+        return process
+
+    async def watch(self) -> None:
+        while True:
+            await self._crashed.wait()
+            self._crashed.clear()
+            await self.process.kill()
+            await self._world.sleep(2)
+            self.process = self._start()
+
+
+async def whole_life(world: World) -> None:
+    """Create, roll, scale, delete."""
+    world.start_neighbours()
+    watchman = Watchman(world)
+    watching = asyncio.create_task(watchman.watch(), name="watchman")
+    try:
+        await world.create(CELL, a_deployment_document("web", 2))
+        await world.eventually(world.is_converged, within=120)
+        await world.set_image("web", "2.0")
+        await world.sleep(1)
+        await world.eventually(world.is_converged, within=120)
+        await world.scale("web", 1)
+        await world.sleep(1)
+        await world.eventually(world.is_converged, within=120)
+        assert await world.instances() == ["web-0"]
+        await world.delete(CELL, DEPLOYMENT, "web")
+        await world.eventually(world.has_instances, within=120)
+        assert world.provider.violations == []
+        # Two at first, two for the roll: a crash neither costs nor gives one.
+        assert len(world.provider.started) == 4
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+def test_the_whole_life_without_a_crash() -> None:
+    play(whole_life)
+
+
+@pytest.mark.spec("C-90")
+@pytest.mark.parametrize("nth", range(1, 25, 2))
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(Action.CRASH_BEFORE, marks=pytest.mark.fault("A1")),
+        pytest.param(Action.CRASH_AFTER, marks=pytest.mark.fault("A2")),
+    ],
+)
+def test_a_crash_around_any_write_ends_in_the_same_world(action: Action, nth: int) -> None:
+    done = play(whole_life, Fault("A1", action, Point(plane=CELL, verb="write", nth=nth)))
+    assert list(done.history.of(Injected)), "the fault never took effect"
+
+
+@pytest.mark.spec("C-87", "C-75")
+def test_the_hub_being_away_changes_nothing_in_the_cell() -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process().start()
+        await world.create(CELL, a_deployment_document("web", 2))
+        await world.eventually(world.is_converged)
+        await world.set_image("web", "2.0")
+        await world.sleep(1)
+        await world.eventually(world.is_converged)
+
+    at = Point(plane=HUB, times=0)
+    play(scenario, Fault("D1", Action.REFUSE, at))
+
+
+@pytest.mark.spec("C-88")
+def test_a_deployment_that_is_refused_is_reported_on_itself_and_stops_no_other() -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process().start()
+        await world.create(CELL, a_deployment_document("odd", 1))
+        await world.create(CELL, a_deployment_document("web", 1))
+        await world.eventually(world.is_converged)
+        assert await world.says("InstanceFailedToCreate", "odd")
+
+    at = Point(verb="create", kind=INSTANCE.kind, key=f"{NS}/odd-0", times=0)
+    done = play(scenario, error(at, 422, "Invalid"))
+    assert list(done.history.of(Injected)), "the fault never took effect"
+
+
+def test_an_unreadable_kind_of_networking_changes_nothing_and_scaling_down_goes_on() -> None:
+    async def scenario(world: World) -> None:
+        world.start_neighbours()
+        world.process().start()
+        await world.create(CELL, a_deployment_document("web", 2))
+        await world.eventually(world.is_converged)
+        await world.processes[0].stop()
+        forbidden = Point(verb="list", kind=NETWORK_BINDING.kind, times=0)
+        world.injector.arm(error(forbidden, 403, "Forbidden", "C5"))
+        world.process("operator-2").start()
+        await world.scale("web", 1)
+        await world.eventually(lambda: world.has_instances("web-0"))
+        assert await world.exists(CELL, NETWORK_BINDING, "web-net-0")
+
+    play(scenario, is_clean=False)

@@ -1,0 +1,114 @@
+"""Who we are to each plane, and the way that no breaker closes."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compute_management_operator.access import PatientLane, load_identities
+from compute_management_operator.plane_names import HOME
+from compute_management_operator.settings import ManagementSettings
+from compute_operator_kit.configuration import ConfigurationError, validate_settings
+from compute_operator_kit.errors import ThrottledError, UnavailableError
+from compute_operator_kit.keys import Role
+from compute_operator_kit.lane import Lane
+from compute_operator_kit.settings import API_VERSION
+from compute_operator_kit.testing import FakeClock
+from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.wire import JsonObject
+
+
+def settings_of(**members: JsonObject) -> ManagementSettings:
+    head: JsonObject = {"apiVersion": API_VERSION, "kind": "ManagementOperator"}
+    return validate_settings(ManagementSettings, {**head, **members})
+
+
+def write_kubeconfig(folder: Path, name: str) -> str:
+    ca = base64.b64encode(Authority(name).certificate).decode()
+    content = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [
+            {
+                "name": "c",
+                "cluster": {
+                    "server": f"https://{name}.example:6443",
+                    "certificate-authority-data": ca,
+                },
+            }
+        ],
+        "users": [{"name": "u", "user": {"token": f"token-of-{name}"}}],
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def test_each_plane_has_the_identity_its_setting_names(tmp_path: Path) -> None:
+    home, root, projects, hub = (
+        write_kubeconfig(tmp_path, name) for name in ("home", "root", "projects", "hub")
+    )
+    settings = settings_of(
+        discovery={"discoveryKubeconfigPath": root, "projectKubeconfigPath": projects},
+        federation={"kubeconfigPath": hub},
+    )
+    found = load_identities(settings, {"KUBECONFIG": home}, FakeClock())
+    servers = {
+        role: found.to(role).server for role in (Role.HOME, Role.ROOT, Role.PROJECT, Role.HUB)
+    }
+    assert servers == {
+        Role.HOME: "https://home.example:6443",
+        Role.ROOT: "https://root.example:6443",
+        Role.PROJECT: "https://projects.example:6443",
+        Role.HUB: "https://hub.example:6443",
+    }
+    places = found.places()
+    assert (places.projects, places.hub) == (
+        "https://projects.example:6443",
+        "https://hub.example:6443",
+    )
+
+
+def test_projects_are_reached_as_the_root_is_and_the_root_as_home_is(tmp_path: Path) -> None:
+    home, root, hub = (write_kubeconfig(tmp_path, name) for name in ("home", "root", "hub"))
+    clock, environ = FakeClock(), {"KUBECONFIG": home}
+    with_root = load_identities(
+        settings_of(
+            discovery={"discoveryKubeconfigPath": root}, federation={"kubeconfigPath": hub}
+        ),
+        environ,
+        clock,
+    )
+    assert with_root.to(Role.PROJECT) is with_root.to(Role.ROOT)
+    alone = load_identities(settings_of(federation={"kubeconfigPath": hub}), environ, clock)
+    assert alone.to(Role.PROJECT) is alone.home
+    assert alone.to(Role.ROOT) is alone.home
+
+
+def test_without_a_pod_and_without_the_variable_there_is_no_home(tmp_path: Path) -> None:
+    settings = settings_of(federation={"kubeconfigPath": write_kubeconfig(tmp_path, "hub")})
+    with pytest.raises(ConfigurationError, match="KUBECONFIG: is not set"):
+        load_identities(settings, {}, FakeClock())
+
+
+async def test_the_lease_is_asked_for_although_home_did_not_answer() -> None:
+    clock = FakeClock()
+    patient, other = PatientLane(HOME, clock), Lane(HOME, clock)
+    for lane in (patient, other):
+        for _ in range(5):
+            lane.failed()
+        assert lane.is_open
+    with pytest.raises(UnavailableError):
+        await other.admit()
+    await patient.admit()
+
+
+async def test_a_pause_the_server_asked_for_holds_for_everybody() -> None:
+    patient = PatientLane(HOME, FakeClock())
+    patient.answered(429, timedelta(seconds=3))
+    with pytest.raises(ThrottledError):
+        await patient.admit()
