@@ -101,10 +101,10 @@ def planes(session: nox.Session) -> None:
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """The contract, and what needs a real API server, on real planes."""
+    """What needs real planes, on real planes."""
     sync_dev(session)
     session.run("python", "-m", "e2e.planes", "build")
-    folders = (*tests_of("contract"), *tests_of("cluster"), "e2e/planes/tests/cluster")
+    folders = (*tests_of("cluster"), "e2e/planes/tests/cluster")
     session.run("pytest", "--planes", "real", *folders, *session.posargs)
 
 

@@ -26,6 +26,10 @@ BREAKERS = {
     "simulation-stays-home": ("tools/workspace.py", "compute_sim_planes"),
     "types-are-pure": ("packages/api-types/src/compute_api_types/conditions.py", "time"),
     "decisions-are-pure": ("packages/operator-kit/src/compute_operator_kit/compare.py", "asyncio"),
+    "quota-behind-its-gate": (
+        "packages/cell-operator/src/compute_cell_operator/deployment/observe.py",
+        "compute_quota_client",
+    ),
     "kopf-at-the-door": ("packages/operator-kit/src/compute_operator_kit/cache.py", "kopf"),
 }
 

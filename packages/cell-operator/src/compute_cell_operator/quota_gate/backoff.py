@@ -33,8 +33,11 @@ def postpone(
 ) -> tuple[Postponed, Attempts]:
     """When to ask again, and the count after this refusal."""
     counted = Attempts(attempts.uid, attempts.count + 1)
-    scheduled = BACKOFF.next_attempt(counted.count, now, counted.uid)
-    # The first loss has its own, shorter wait; every later one is on the schedule.
+    # The first loss has its own, shorter wait, and the schedule begins with the second: 10 s, then
+    # 30 s, 60 s and so on. Denials are on the schedule from the first.
+    is_lost = step.because is Recreated.LOST
+    number = max(1, attempts.count) if is_lost else counted.count
+    scheduled = BACKOFF.next_attempt(number, now, counted.uid)
     until = step.until if step.until is not None and attempts.count == 0 else scheduled
     return Postponed(until, step.because, requests), counted
 

@@ -247,8 +247,10 @@ def test_only_the_first_loss_has_the_short_wait() -> None:
     soon = Postpone(Recreated.LOST, NOW + timedelta(seconds=10))
     first, attempts = postpone(soon, Attempts(Uid("i-1")), SIZE.requests, NOW)
     assert first.until == NOW + timedelta(seconds=10)
-    second, _ = postpone(soon, attempts, SIZE.requests, NOW)
-    assert second.until >= NOW + timedelta(seconds=48)
+    second, attempts = postpone(soon, attempts, SIZE.requests, NOW)
+    assert timedelta(seconds=24) <= second.until - NOW <= timedelta(seconds=36)
+    third, _ = postpone(Postpone(Recreated.LOST), attempts, SIZE.requests, NOW)
+    assert timedelta(seconds=48) <= third.until - NOW <= timedelta(seconds=72)
 
 
 def test_a_restarted_process_goes_on_with_the_schedule_and_never_asks_early() -> None:
