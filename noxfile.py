@@ -89,7 +89,9 @@ def stories(session: nox.Session) -> None:
 def contract(session: nox.Session) -> None:
     """What a port or a fake owes, on simulated planes."""
     sync_dev(session)
-    session.run("pytest", *tests_of("contract"), *session.posargs)
+    # A file stays with one worker, which writes the record of what it has shown.
+    side_by_side = ("--numprocesses", "auto", "--dist", "loadfile")
+    session.run("pytest", *side_by_side, *tests_of("contract"), *session.posargs)
 
 
 @nox.session

@@ -98,18 +98,18 @@ def _selected_code(selector: Json) -> str:
 
 def read_reporting_cells(status: JsonObject) -> tuple[str, ...] | None:
     """The cells whose report a hub status holds; None without the interpreter's condition."""
+    found = _reporting(status)
+    if found is None:
+        return None
+    message = member_text(found, "message")
+    return tuple(message.split(",")) if message else ()
+
+
+def _reporting(status: JsonObject) -> JsonObject | None:
     for entry in member_list(status, "conditions"):
         if isinstance(entry, dict) and member_text(entry, "type") == conditions.CELLS_REPORTING:
-            message = member_text(entry, "message")
-            return tuple(message.split(",")) if message else ()
+            return entry
     return None
-
-
-def _is_silent(status: JsonObject) -> bool:
-    for entry in member_list(status, "conditions"):
-        if isinstance(entry, dict) and member_text(entry, "type") == conditions.CELLS_REPORTING:
-            return member_text(entry, "status") == "Unknown"
-    return True
 
 
 # --- index functions ------------------------------------------------------------------------------
@@ -161,8 +161,9 @@ def index_by_routing(metadata: Metadata, _: JsonObject) -> Iterable[str]:
 def index_by_cells(_: Metadata, body: JsonObject) -> Iterable[str]:
     """Hub deployments: how many cells report, as the metric says it."""
     status = member_object(body, "status")
-    cells = read_reporting_cells(status)
-    if not cells or _is_silent(status):
+    cells, found = read_reporting_cells(status), _reporting(status)
+    # Unknown: nobody reports now, the names are those the numbers came from.
+    if not cells or found is None or member_text(found, "status") == "Unknown":
         return ("0",)
     return ("1",) if len(cells) == 1 else ("many",)
 

@@ -12,7 +12,7 @@ Unreadable    nothing may be concluded, in particular nothing deleted
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -41,23 +41,36 @@ class Off:
     """Networking is off for a kind."""
 
 
+def never(plane: PlaneName, kind: Kind) -> bool:  # noqa: ARG001
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Consulting:
+    """The setting, and where the plane's word is not taken yet (`networking_switch.py`)."""
+
+    setting: Networking
+    is_doubted: Callable[[PlaneName, Kind], bool] = never
+
+
 def consult(
-    caches: Caches, plane: PlaneName, kind: Kind, networking: Networking
+    caches: Caches, plane: PlaneName, kind: Kind, consulting: Consulting
 ) -> View | Unreadable | Off:
     """What the project says about a kind, if it is asked at all."""
-    if networking is Networking.OFF:
+    if consulting.setting is Networking.OFF:
         return Off()
     view = caches.view(plane, kind)
-    if networking is Networking.AUTO and view.serving is Serving.NOT_SERVED:
-        return Off()
-    return view if view.is_synced else Unreadable("NotSynced")
+    if view.is_synced:
+        return view
+    is_gone = view.serving is Serving.NOT_SERVED and not consulting.is_doubted(plane, kind)
+    return Off() if is_gone and consulting.setting is Networking.AUTO else Unreadable("NotSynced")
 
 
 def served_cities(
-    caches: Caches, plane: PlaneName, networking: Networking
+    caches: Caches, plane: PlaneName, consulting: Consulting
 ) -> frozenset[str] | Unreadable | Off:
     """The city codes that Locations of the project stand for."""
-    found = consult(caches, plane, LOCATION, networking)
+    found = consult(caches, plane, LOCATION, consulting)
     if isinstance(found, Unreadable | Off):
         return found
     return frozenset(found.index_values(LOCATIONS_BY_CITY))

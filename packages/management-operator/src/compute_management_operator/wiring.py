@@ -31,6 +31,8 @@ from compute_management_operator.assembly import (
 from compute_management_operator.discovery import controller as discovery
 from compute_management_operator.discovery.plan import derive_project_url
 from compute_management_operator.kinds import PROJECT
+from compute_management_operator.networking import Networking
+from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
 from compute_management_operator.workload import controller as workload
@@ -78,9 +80,9 @@ class Ports:
     spans: Spans = field(default_factory=NoSpans)
 
 
-def build_writers(tools: Tools) -> Iterator[Part]:
+def build_writers(tools: Tools, networking: NetworkingSwitch) -> Iterator[Part]:
     """Controllers that write: they run on the leader alone."""
-    yield workload.build(tools)
+    yield workload.build(tools, networking)
     if tools.settings.is_federated:
         yield from hub_side.build(tools)
 
@@ -118,7 +120,9 @@ class Operator:
             measures=ports.measures,
             reach=self._reach,
         )
-        writers = tuple(build_writers(tools))
+        setting = Networking(settings.networking)
+        networking = NetworkingSwitch(setting, self._reach, ports.clock)
+        writers = tuple(build_writers(tools, networking))
         scouts = tuple(build_scouts(tools, ports.places))
         self._parts = (*writers, *scouts)
         self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
@@ -129,7 +133,7 @@ class Operator:
         for part in self._parts:
             for listener in part.listeners:
                 self.planes.listen(listener)
-        self.admission = Admission(tools)
+        self.admission = Admission(tools, networking)
         self._tasks: list[asyncio.Task[None]] = []
         # Ready once is ready for good: a plane that goes away later is told by metrics.
         self._was_home_synced = False

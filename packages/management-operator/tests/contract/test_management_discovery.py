@@ -186,6 +186,27 @@ def test_one_bad_project_delays_nobody_and_heals_without_restart(way: str) -> No
     play(scenario, fault)
 
 
+@pytest.mark.spec("M-88")
+def test_an_engagement_that_takes_too_long_is_measured_as_that_and_then_as_done() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project("bad")
+        process = world.process()
+        process.start()
+        await world.sleep(10)
+        await world.set_project_ready("bad", is_ready=False)  # an event in the meantime
+        await world.sleep(40)
+        seconds = process.measures.values
+        key = "compute_project_engage_seconds"
+        assert seconds[key, (("outcome", "timeout"),)] == [30]
+        world.injector.disarm("C4")
+        await world.sleep(60)
+        (took,) = seconds[key, (("outcome", "engaged"),)]
+        assert 50 < took < 90
+
+    breaking = BAD_PROJECTS["breaks"]
+    play(scenario, breaking)
+
+
 @pytest.mark.spec("M-98")
 def test_the_first_touch_of_a_kind_is_waited_out_without_a_word(
     caplog: pytest.LogCaptureFixture,
@@ -332,5 +353,59 @@ def test_a_follower_engages_projects_and_writes_nothing() -> None:
         assert world.writes("follower") == []
         follower.begin_leading()
         await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "web-us-dfw"), within=2)
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-92")
+@pytest.mark.fault("B10")
+def test_a_networking_kind_that_is_gone_counts_as_off_after_the_second_answer_only() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        world.process(settings=single_settings()).start()
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW",), "moon": ("TYCHO",)}))
+        await world.sleep(5)
+        await world.uninstall(SINGLE, LOCATION)
+        await world.sleep(25)
+        assert await world.names(SINGLE, DEPLOYMENT) == ["web-us-dfw"]
+        await world.sleep(35)
+        assert await world.names(SINGLE, DEPLOYMENT) == ["web-moon-tycho", "web-us-dfw"]
+
+    done = play(scenario)
+    assert done.world.writes(verb="delete") == []
+
+
+@pytest.mark.spec("M-92")
+def test_a_networking_kind_that_comes_back_in_time_was_never_off() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        world.process(settings=single_settings()).start()
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW",), "moon": ("TYCHO",)}))
+        await world.sleep(5)
+        await world.uninstall(SINGLE, LOCATION)
+        await world.sleep(10)
+        await world.install(SINGLE, "locations.networking.datumapis.com")
+        await world.sleep(120)
+        assert await world.names(SINGLE, DEPLOYMENT) == ["web-us-dfw"]
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-92")
+def test_an_answer_that_cannot_be_read_is_not_the_second_one() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_project_plane(cities=("DFW",))
+        world.process(settings=single_settings()).start()
+        await world.create(SINGLE, a_workload_document("web", {"us": ("DFW",), "moon": ("TYCHO",)}))
+        await world.sleep(5)
+        await world.uninstall(SINGLE, LOCATION)
+        await world.sleep(5)
+        at = Point(plane=SINGLE, verb="list", kind="Location", times=0)
+        world.injector.arm(Fault("C4", Action.ERROR, at, Parameters(status=503)))
+        await world.sleep(120)
+        assert await world.names(SINGLE, DEPLOYMENT) == ["web-us-dfw"]
+        world.injector.disarm("C4")
+        await world.sleep(60)
+        assert await world.names(SINGLE, DEPLOYMENT) == ["web-moon-tycho", "web-us-dfw"]
 
     play(scenario)

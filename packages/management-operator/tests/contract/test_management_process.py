@@ -192,7 +192,7 @@ async def test_the_process_places_admits_measures_and_stops_gracefully(
 @pytest.mark.fault("E3")
 async def test_a_process_that_loses_its_lease_ends_with_1(started: list[Started]) -> None:
     leader, _ = started
-    stolen = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
+    stolen: JsonObject = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
     await leader.planes.ask("root", "PATCH", LEASE, stolen)
     await until(leader.has_ended)
     assert leader.process.returncode == 1

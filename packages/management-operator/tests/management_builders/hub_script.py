@@ -128,6 +128,7 @@ class Hub:
             observed=generation if observed is None else observed,
             ready=ready,
         )
+        status["location"] = {"name": "us-dallas-1", "namespace": ""} if cells else None
         await self.world.set_status(HUB, DEPLOYMENT, name, status, await self.namespace())
 
     async def policies(self) -> list[str]:

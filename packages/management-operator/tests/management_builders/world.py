@@ -19,28 +19,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Final, TypeAlias
 
 import orjson
 from typing_extensions import override
 
-from compute_api_types.crd import derive_crds
-from compute_management_operator import kinds
-from compute_management_operator.admission.review import Admitted
 from compute_management_operator.admission.review import Answer as Verdict
 from compute_management_operator.front_door import PATH
-from compute_management_operator.kinds import DEPLOYMENT, PROJECT, WORKLOAD
+from compute_management_operator.kinds import DEPLOYMENT, PROJECT
 from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
 from compute_management_operator.wiring import Operator, Places, Ports
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
+from compute_operator_kit.errors import ThrottledError
 from compute_operator_kit.exchange import Answer, Connection, Transport
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
@@ -57,11 +54,9 @@ from compute_operator_kit.wire import (
     JsonMapping,
     JsonObject,
     decode_object,
-    encode,
     member_int,
     member_list,
     member_object,
-    member_text,
 )
 from compute_sim_planes.api_server.identity import User, authenticated
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
@@ -69,12 +64,15 @@ from compute_sim_planes.api_server.plane import PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.crds import load_crds
 from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Fault
 from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
 from compute_sim_planes.history import History, RecordingTransport, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
+from compute_sim_planes.milo.paths import project_path
+from compute_sim_planes.milo.planes import MiloParts
+from compute_sim_planes.milo.simulation import Milo
+from management_builders.definitions import definitions, kind_names, neighbours
 from management_builders.documents import (
     a_condition_document,
     a_deployment_status,
@@ -82,6 +80,52 @@ from management_builders.documents import (
     a_network_document,
     a_project_document,
 )
+from management_builders.found import (
+    condition_of,
+    key_of,
+    key_to,
+    member_of,
+    name_of,
+    placement_of,
+    shown,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from management_builders.reviews import a_review, a_webhook_configuration, as_review
+
+# The one door of the harness: what it is made of may be asked for here.
+__all__ = [
+    "OPERATOR",
+    "SINGLE_DEFAULTS",
+    "START",
+    "USER",
+    "Process",
+    "RecordedPasses",
+    "Run",
+    "Scenario",
+    "World",
+    "a_review",
+    "as_review",
+    "assert_clean",
+    "condition_of",
+    "definitions",
+    "key_of",
+    "key_to",
+    "kind_names",
+    "member_of",
+    "misfits",
+    "name_of",
+    "neighbours",
+    "placement_of",
+    "play",
+    "settings_of",
+    "shown",
+    "single_settings",
+    "spec_of",
+    "status_of",
+    "uid_of",
+]
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
 OPERATOR: Final = authenticated("operator", "system:masters")
@@ -95,19 +139,6 @@ SINGLE_DEFAULTS: Final[JsonObject] = {
     "federation": {"mode": "none"},
     "discovery": {"mode": "single"},
 }
-KIND_NAMES: Final = {
-    kind.plural: kind.kind for kind in vars(kinds).values() if isinstance(kind, Kind)
-} | {
-    "subjectaccessreviews": "SubjectAccessReview",
-    "leases": "Lease",
-    "events": "Event",
-    "customresourcedefinitions": "CustomResourceDefinition",
-}
-
-
-def kind_names(group: str, version: str, resource: str) -> str:
-    del group, version
-    return KIND_NAMES.get(resource, "")
 
 
 def settings_of(**members: Json) -> ManagementSettings:
@@ -118,23 +149,6 @@ def settings_of(**members: Json) -> ManagementSettings:
 
 def single_settings(**members: Json) -> ManagementSettings:
     return settings_of(**{**SINGLE_DEFAULTS, **members})
-
-
-def definitions(*names: str) -> list[Manifest]:
-    """CRDs of our own kinds, and of the neighbours whose group is among the names."""
-    return neighbours("compute.datumapis.com", *names)
-
-
-def neighbours(*names: str) -> list[Manifest]:
-    return [
-        crd for crd in _all_definitions() if any(name in str(crd["metadata"]) for name in names)
-    ]
-
-
-@cache
-def _all_definitions() -> tuple[Manifest, ...]:
-    """Read once: parsing them takes longer than most scenarios. Nobody changes them."""
-    return (*(orjson.loads(orjson.dumps(crd)) for crd in derive_crds()), *load_crds())
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -256,8 +270,13 @@ class _Current:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
-        plane = self._world.planes[self._name]
-        return await plane.connect(self._user).request(method, target, headers, body)
+        plane = self._world.planes.get(self._name)
+        if plane is not None:
+            return await plane.connect(self._user).request(method, target, headers, body)
+        assert self._world.milo is not None, f"no plane {self._name!r}"
+        place = "" if self._name == ROOT else project_path(self._name)
+        milo = self._world.milo.connect(self._user)
+        return await milo.request(method, place + target, headers, body)
 
 
 # --- the world ------------------------------------------------------------------------------------
@@ -278,6 +297,7 @@ class World:
         # What stands between a process and a plane, besides faults; for tests that hold requests.
         self.between: Callable[[str, Transport], Transport] = lambda _, transport: transport
         self.webhooks = RegisteredWebhooks()
+        self.milo: Milo | None = None  # in its place stands a plain plane with Projects
         self._lanes: dict[str, Lane] = {}
 
     # planes ----------------------------------------------------------------------------------
@@ -297,6 +317,34 @@ class World:
         await self.add_plane(HOME)
         await self.add_plane(ROOT, *neighbours("miloapis.com"))
         await self.add_plane(HUB, *definitions("karmada.io"))
+
+    async def start_milo(self) -> Milo:
+        """Puts a simulated Milo in the place of the plain root: its projects are planes of its own,
+        with kinds, rights and webhooks of the root.
+        """
+        await self.planes.pop(ROOT).close()
+        parts = MiloParts(self.clock, self.clock.identities, webhooks=self.webhooks)
+        self.milo = Milo(parts)
+        await self.milo.start()
+        crds = definitions("networking.datumapis.com")
+        await apply_manifests(self.milo.planes.root.connect(), crds)
+        return self.milo
+
+    async def add_milo_project(self, name: str, *cities: str) -> None:
+        """A project of the simulated Milo, Ready, with Locations and the network `default`."""
+        assert self.milo is not None
+        await self.milo.add_project(name)
+        for city in cities:
+            await self.create_patiently(name, a_location_document(city))
+        await self.create_patiently(name, a_network_document())
+
+    async def create_patiently(self, plane: str, document: JsonMapping) -> JsonObject:
+        """As `create`; who touches a kind of a fresh project first is asked to come again."""
+        while True:
+            try:
+                return await self.create(plane, document)
+            except ThrottledError as pause:
+                await self.clock.sleep(pause.retry_after)
 
     async def add_project(
         self,
@@ -359,7 +407,8 @@ class World:
 
         url = f"https://{process.name}.example/{PATH}"
         self.webhooks.webhooks[url] = answer
-        await apply_manifests(self.planes[plane].connect(), [_webhook_configuration(url)])
+        at = self.milo.planes.root if self.milo is not None else self.planes[plane]
+        await apply_manifests(at.connect(), [a_webhook_configuration(url)])
 
     async def forget_member(self, plane: str, kind: Kind, *path: str) -> None:
         """Makes the plane one that has an older definition: it prunes a member we write."""
@@ -432,6 +481,8 @@ class World:
             await process.stop()
         for plane in self.planes.values():
             await plane.close()
+        if self.milo is not None:
+            await self.milo.close()
 
     # time ------------------------------------------------------------------------------------
 
@@ -567,139 +618,6 @@ class World:
         return self.writes(identity)[before:]
 
 
-def key_to(plane: str, kind: Kind, name: str, namespace: str = "default") -> ObjectKey:
-    return ObjectKey(PlaneName(plane), kind, namespace if kind.namespaced else "", name)
-
-
-def key_of(plane: str, document: JsonMapping) -> ObjectKey:
-    """Where a document goes; its kind must be one of ours."""
-    metadata = document["metadata"]
-    assert isinstance(metadata, Mapping)
-    found = next(
-        kind
-        for kind in (*_known_kinds(),)
-        if kind.kind == document["kind"] and kind.api_version == document["apiVersion"]
-    )
-    namespace = str(metadata.get("namespace", "default"))
-    return key_to(plane, found, str(metadata["name"]), namespace)
-
-
-def _known_kinds() -> Iterator[Kind]:
-    return (kind for kind in vars(kinds).values() if isinstance(kind, Kind))
-
-
-def name_of(found: JsonObject) -> str:
-    return member_text(member_object(found, "metadata"), "name")
-
-
-def member_of(found: JsonObject, name: str) -> str:
-    """A text of an object's metadata."""
-    return member_text(member_object(found, "metadata"), name)
-
-
-def uid_of(found: JsonObject) -> str:
-    return member_text(member_object(found, "metadata"), "uid")
-
-
-def spec_of(found: JsonObject) -> JsonObject:
-    return member_object(found, "spec")
-
-
-def status_of(found: JsonObject) -> JsonObject:
-    return member_object(found, "status")
-
-
-def placement_of(found: JsonObject, name: str) -> JsonObject:
-    """What a Workload's status says of one placement."""
-    placements = status_of(found).get("placements")
-    for one in placements if isinstance(placements, list) else []:
-        if isinstance(one, dict) and one.get("name") == name:
-            return one
-    return {}
-
-
-def shown(requests: Iterable[Request]) -> list[str]:
-    """Requests as a test compares them: `create WorkloadDeployment web-us-dfw`."""
-    return [
-        " ".join(
-            part
-            for part in (
-                one.address.verb,
-                one.address.kind or one.address.resource,
-                one.address.subresource,
-                one.address.name,
-            )
-            if part
-        )
-        for one in requests
-    ]
-
-
-def condition_of(found: JsonObject, kind: str) -> tuple[str, str, str]:
-    """Status, reason and message of a condition of a status or an object."""
-    status = member_object(found, "status") or found
-    conditions = status.get("conditions")
-    for one in conditions if isinstance(conditions, list) else []:
-        if isinstance(one, dict) and one.get("type") == kind:
-            return (
-                member_text(one, "status"),
-                member_text(one, "reason"),
-                member_text(one, "message"),
-            )
-    return "", "", ""
-
-
-def a_review(
-    wanted: JsonObject, extra: JsonObject, *, found: JsonObject | None = None, user: str = "user"
-) -> JsonObject:
-    """An AdmissionReview as an API server sends it; `user` may do everything, others nothing."""
-    groups: list[Json] = ["system:masters"] if user == "user" else []
-    request: JsonObject = {
-        "uid": "review-1",
-        "operation": "CREATE" if found is None else "UPDATE",
-        "userInfo": {"username": user, "uid": "1", "groups": groups, "extra": extra},
-        "object": wanted,
-        "oldObject": found,
-    }
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-
-
-def as_review(review: Manifest, verdict: Verdict) -> JsonObject:
-    """The answer on the wire, as the front door's host gives it."""
-    request = review["request"]
-    assert isinstance(request, dict)
-    response: JsonObject = {"uid": str(request["uid"]), "allowed": isinstance(verdict, Admitted)}
-    if isinstance(verdict, Admitted):
-        response["warnings"] = [*verdict.warnings]
-    else:
-        response["status"] = decode_object(encode(verdict.status))
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-
-
-def _webhook_configuration(url: str) -> Manifest:
-    rule: Manifest = {
-        "apiGroups": [WORKLOAD.group],
-        "apiVersions": [WORKLOAD.version],
-        "resources": [WORKLOAD.plural],
-        "operations": ["CREATE", "UPDATE"],
-    }
-    webhook: Manifest = {
-        "name": "vworkload.kb.io",
-        "clientConfig": {"url": url},
-        "rules": [rule],
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": 5,
-    }
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "compute-validating"},
-        "webhooks": [webhook],
-    }
-
-
 # --- playing --------------------------------------------------------------------------------------
 
 Scenario: TypeAlias = Callable[[World], Awaitable[None]]
@@ -769,9 +687,9 @@ def assert_clean(done: Run) -> None:
 def misfits(measures: FakeMeasures) -> list[str]:
     """Measurements the catalogue does not have, or with other labels: they would be dropped."""
     by_type = {
-        MetricType.COUNTER: measures.counts,
-        MetricType.GAUGE: measures.gauges,
-        MetricType.HISTOGRAM: measures.values,
+        MetricType.COUNTER: [*measures.counts],
+        MetricType.GAUGE: [*measures.gauges],
+        MetricType.HISTOGRAM: [*measures.values],
     }
     known = {metric.name: (metric.type, set(metric.labels)) for metric in EVERY_METRIC}
     return [

@@ -13,7 +13,7 @@ from compute_api_types.validation.facts import Cities
 from compute_management_operator.admission.request import Request
 from compute_management_operator.kinds import NETWORK
 from compute_management_operator.networking import (
-    Networking,
+    Consulting,
     Off,
     consult,
     served_cities,
@@ -33,13 +33,13 @@ def observe_plane(request: Request, caches: Caches, *, is_single: bool) -> Plane
     return plane if plane in caches.planes(Role.PROJECT) else derive_unavailable(project)
 
 
-def observe_cities(caches: Caches, plane: PlaneName, networking: Networking) -> Cities:
-    found = served_cities(caches, plane, networking)
+def observe_cities(caches: Caches, plane: PlaneName, consulting: Consulting) -> Cities:
+    found = served_cities(caches, plane, consulting)
     if isinstance(found, Off):
         return NETWORKING_OFF
     return UNREAD if isinstance(found, Unreadable) else found
 
 
-def are_networks_checked(caches: Caches, plane: PlaneName, networking: Networking) -> bool:
+def are_networks_checked(caches: Caches, plane: PlaneName, consulting: Consulting) -> bool:
     """Whether the project has networks to ask about; one it cannot list still has rights."""
-    return not isinstance(consult(caches, plane, NETWORK, networking), Off)
+    return not isinstance(consult(caches, plane, NETWORK, consulting), Off)

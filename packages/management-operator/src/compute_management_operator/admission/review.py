@@ -32,7 +32,7 @@ from compute_management_operator.admission.observe import (
 )
 from compute_management_operator.admission.request import Request, parse_request
 from compute_management_operator.assembly import Reach, Tools
-from compute_management_operator.networking import Networking
+from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_operator_kit.errors import PlaneGoneError
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.kube import Writer
@@ -77,10 +77,10 @@ _RESULTS: Final = {Admitted: "allowed", Refused: "denied", Undecided: "error"}
 class Admission:
     """Answers AdmissionReviews for Workloads, from this replica's caches."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, networking: NetworkingSwitch) -> None:
         self._reach: Reach = tools.reach
         self._measures: Measures = tools.measures
-        self._networking = Networking(tools.settings.networking)
+        self._consulting = networking.consulting
         self._is_single = tools.settings.is_single
 
     async def review(self, review: JsonObject) -> Answer:
@@ -104,11 +104,11 @@ class Admission:
     async def _gather(self, request: Request, plane: PlaneName) -> Facts:
         cities: Cities = UNREAD
         if needs_locations(request.wanted, request.found):
-            cities = observe_cities(self._reach.caches, plane, self._networking)
+            cities = observe_cities(self._reach.caches, plane, self._consulting)
         return Facts(plane, cities, await self._reviews(request, plane))
 
     async def _reviews(self, request: Request, plane: PlaneName) -> Reviews:
-        if not are_networks_checked(self._reach.caches, plane, self._networking):
+        if not are_networks_checked(self._reach.caches, plane, self._consulting):
             return NETWORKING_OFF
         networks = networks_to_review(request.wanted, request.found)
         return await self._ask(request, plane, networks) if networks else {}

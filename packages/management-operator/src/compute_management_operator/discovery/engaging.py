@@ -30,7 +30,8 @@ class Engaging:
         self._clock = clock
         self._measures = measures
         self._wanted = wanted
-        self._began: dict[PlaneName, timedelta] = {}
+        self._began: dict[PlaneName, timedelta] = {}  # those that are not whole yet
+        self._late: set[PlaneName] = set()
 
     def begin(self, plane: PlaneName) -> None:
         self._began[plane] = self._clock.monotonic()
@@ -40,12 +41,12 @@ class Engaging:
         told once, and goes on trying.
         """
         began = self._began.get(plane)
-        if began is None:
+        if began is None or plane in self._late:
             return None
         left = began + LATE_AFTER - self._clock.monotonic()
         if left > ZERO:
             return left
-        del self._began[plane]
+        self._late.add(plane)
         self._measures.observe(ENGAGE_SECONDS, LATE_AFTER.total_seconds(), outcome="timeout")
         return None
 
@@ -64,6 +65,7 @@ class Engaging:
         engaged = self._reach.planes.find(plane.name)
         if plane.name in self._began and engaged is not None and engaged.is_synced:
             took = self._clock.monotonic() - self._began.pop(plane.name)
+            self._late.discard(plane.name)
             self._measures.observe(ENGAGE_SECONDS, took.total_seconds(), outcome="engaged")
 
     def recovered(self, plane: Plane) -> None:
@@ -71,3 +73,4 @@ class Engaging:
 
     def disengaged(self, plane: Plane) -> None:
         self._began.pop(plane.name, None)
+        self._late.discard(plane.name)

@@ -154,7 +154,11 @@ class Federation:
             measures.count(hub_measures.SWEEP_REFUSALS, kind=DEPLOYMENT.kind)
 
     def _time(self, seen: Seen, applied: Applied) -> None:
-        """How long it took, once it is done; a pass that only waits leaves the watch running."""
+        """How long it took, once it is done; who still waits for the hub leaves the watch running.
+        What the hub said about nothing that is shown was no report.
+        """
+        if not any(isinstance(outcome.intent, SetStatus) for outcome in applied.outcomes):
+            self._mirror.drop(seen.key)
         for outcome in applied.outcomes:
             match outcome.intent:
                 case Ensure(key=key) if key.plane == HUB and key.kind == DEPLOYMENT:

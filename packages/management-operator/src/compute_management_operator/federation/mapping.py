@@ -7,18 +7,19 @@ change that leads nowhere is counted, never an error: engagement lists everythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from compute_management_operator import hub_indexes
 from compute_management_operator.identities import read_namespace, read_project
 from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches, Change, Entry
-from compute_operator_kit.controller import Dropped
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.mapping import Dropped
 
-NO_NAMESPACE = Dropped("no_namespace")
-NO_PROJECT = Dropped("no_project")
-NOT_ENGAGED = Dropped("not_engaged")
+NO_NAMESPACE: Final = Dropped("no_namespace")
+NO_PROJECT: Final = Dropped("no_project")
+NOT_ENGAGED: Final = Dropped("not_engaged")
 
 
 def map_copy(change: Change, caches: Caches) -> Iterable[ObjectKey | Dropped]:

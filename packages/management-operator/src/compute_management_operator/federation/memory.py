@@ -6,6 +6,7 @@ and how often the labels of a hub namespace were put back within the last hour.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
@@ -22,6 +23,7 @@ from compute_operator_kit.outcomes import Applied, Effect
 
 REPAIRS: Final = 3  # management.md 4, step 6: at most 3 times an hour
 WINDOW: Final = timedelta(hours=1)
+HELD_BY: Final = ("hub_away", "identity", "unresolved", "waiting")
 HELD_BY_SITUATION: Final = {
     reasons.HUB_IDENTITY_CONFLICT: "identity",
     reasons.FEDERATION_NAMESPACE_UNRESOLVED: "unresolved",
@@ -83,10 +85,8 @@ class Memory:
             self._held[key] = "hub_away"
 
     def count_held(self) -> dict[str, int]:
-        counts = dict.fromkeys(("hub_away", "identity", "unresolved", "waiting"), 0)
-        for held in self._held.values():
-            counts[held] += 1
-        return counts
+        counts: Counter[str] = Counter(self._held.values())
+        return {held: counts[held] for held in HELD_BY}
 
     def end(self, key: ObjectKey) -> None:
         """There is nothing to look at under this key."""

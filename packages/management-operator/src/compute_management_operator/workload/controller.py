@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.assembly import Part, Reach, Tools, ignore_change
+from compute_management_operator.assembly import Part, Tools
 from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
-from compute_management_operator.networking import LOCATION_INDEXES, Networking
+from compute_management_operator.networking import LOCATION_INDEXES, Consulting, Networking
+from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.workload import mapping, observe, plan
 from compute_management_operator.workload.observe import Seen
 from compute_management_operator.workload.status.report import rejections, report, tell_rejection
 from compute_operator_kit.backoff import RetryPolicy
-from compute_operator_kit.cache import Caches, Change
+from compute_operator_kit.cache import Caches
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.intents import Plan
-from compute_operator_kit.keys import Kind, ObjectKey, Role
+from compute_operator_kit.keys import ObjectKey, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.planes import Plane, Watched
+from compute_operator_kit.planes import Watched
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 
 NAME: Final = "workload"
 WRITER: Final = Writer(NAME, labels.WORKLOAD_MANAGER)
 RESYNC: Final = timedelta(minutes=30)
-NETWORKING_KINDS: Final = (LOCATION, NETWORK)
 
 
 class Rejections:
@@ -58,11 +58,11 @@ class Rejections:
 class WorkloadSteps:
     """The three files of the folder, as the kit calls them."""
 
-    networking: Networking
+    consulting: Consulting
     told: Rejections
 
     def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
-        seen = observe.observe(key, caches, self.networking)
+        seen = observe.observe(key, caches, self.consulting)
         if seen is None:
             self.told.forget(key)
         return seen
@@ -74,18 +74,21 @@ class WorkloadSteps:
         return report(seen, applied, now) + self.told.tell(seen, applied)
 
 
-def build(tools: Tools) -> Part:
-    networking = Networking(tools.settings.networking)
-    steps = WorkloadSteps(networking, Rejections())
+def build(tools: Tools, networking: NetworkingSwitch) -> Part:
+    steps = WorkloadSteps(networking.consulting, Rejections())
 
     async def reconcile(key: ObjectKey, work: Pass) -> Result:
         return await run_steps(steps, key, work)
 
-    is_consulted = networking is not Networking.OFF
+    def wake_all(plane: PlaneName) -> None:
+        for key in mapping.wake_workloads(plane, tools.reach.caches):
+            tools.reach.wake(NAME, key)
+
+    networking.tell(wake_all)
     controller = Controller(
         name=NAME,
         writer=WRITER,
-        watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if is_consulted else ())),
+        watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if networking.is_consulted else ())),
         reconcile=reconcile,
         on_engaged=mapping.wake_workloads,
         # What was refused is tried again on a change or at the resync, not before.
@@ -95,8 +98,8 @@ def build(tools: Tools) -> Part:
     )
     return Part(
         controller=controller,
-        watched=(*_own_caches(), *_networking_caches(networking)),
-        listeners=(Switches(tools.reach),) if is_consulted else (),
+        watched=(*_own_caches(), *_networking_caches(networking.consulting.setting)),
+        listeners=(networking,) if networking.is_consulted else (),
     )
 
 
@@ -116,34 +119,9 @@ def _own_caches() -> Iterable[Watched]:
     yield Watched(Role.PROJECT, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES)
 
 
-def _networking_caches(networking: Networking) -> Iterable[Watched]:
-    if networking is Networking.OFF:
+def _networking_caches(setting: Networking) -> Iterable[Watched]:
+    if setting is Networking.OFF:
         return
-    is_optional = networking is Networking.AUTO
+    is_optional = setting is Networking.AUTO
     yield Watched(Role.PROJECT, LOCATION, indexes=LOCATION_INDEXES, is_optional=is_optional)
     yield Watched(Role.PROJECT, NETWORK, is_optional=is_optional)
-
-
-class Switches:
-    """Notices that a project began or ceased to serve a networking kind.
-
-    No object need change with that: a kind that is installed without a Location says something
-    about every city, so every Workload of the project looks again.
-    """
-
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
-
-    def teller(self, role: Role, kind: Kind) -> Callable[[Change], None]:  # noqa: ARG002
-        return ignore_change
-
-    def synced(self, plane: Plane, kind: Kind) -> None:
-        if plane.role is Role.PROJECT and kind in NETWORKING_KINDS:
-            for key in mapping.wake_workloads(plane.name, self._reach.caches):
-                self._reach.wake(NAME, key)
-
-    def recovered(self, plane: Plane) -> None:
-        pass
-
-    def disengaged(self, plane: Plane) -> None:
-        pass

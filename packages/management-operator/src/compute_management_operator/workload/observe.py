@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from compute_api_types import labels, names
 from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
-from compute_management_operator.networking import Networking, Off, consult, served_cities
+from compute_management_operator.networking import Consulting, Off, consult, served_cities
 from compute_operator_kit.cache import Caches, View
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
@@ -94,7 +94,7 @@ class Seen:
     is_project_deleting: bool = False
 
 
-def observe(key: ObjectKey, caches: Caches, networking: Networking) -> Seen | None:
+def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | None:
     """None where the Workload is absent, not ours to look at, or a cache cannot be believed."""
     if names.parse_hub_namespace(key.namespace) is not None:
         return None  # a hub copy, should planes share an API server
@@ -119,8 +119,8 @@ def observe(key: ObjectKey, caches: Caches, networking: Networking) -> Seen | No
         status=member_object(body, "status"),
         deployments=_in_namespace(found, key.namespace),
         holders=dict(_holders(workload.metadata, placements, beside)),
-        served=served_cities(caches, key.plane, networking),
-        present_networks=_present(caches, key.plane, networking, networks),
+        served=served_cities(caches, key.plane, consulting),
+        present_networks=_present(caches, key.plane, consulting, networks),
         is_project_deleting=_is_project_deleting(key.plane, caches),
     )
 
@@ -213,9 +213,9 @@ def possible_names(workload: Metadata, placements: Iterable[Placement]) -> Itera
 
 
 def _present(
-    caches: Caches, plane: PlaneName, networking: Networking, wanted: Iterable[NetworkName]
+    caches: Caches, plane: PlaneName, consulting: Consulting, wanted: Iterable[NetworkName]
 ) -> frozenset[NetworkName] | Unreadable | Off:
-    found = consult(caches, plane, NETWORK, networking)
+    found = consult(caches, plane, NETWORK, consulting)
     if isinstance(found, Unreadable | Off):
         return found
     return frozenset(one for one in wanted if found.entry(one.namespace, one.name) is not None)

@@ -759,6 +759,22 @@ def test_field_that_the_hub_prunes_is_sent_once_per_change() -> None:
     play_hub(story)
 
 
+@pytest.mark.spec("M-100")
+def test_status_that_the_project_prunes_is_sent_once_per_change() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.world.forget_member(PROJECT, DEPLOYMENT, "status", "location")
+        await hub.federate()
+        await hub.report(*WD_READY)
+        await hub.world.sleep(5)
+        assert shown(await hub.world.rests()) == []
+        before = len(hub.world.writes(plane=PROJECT))
+        await hub.report(*WD_BLOCKED)
+        await hub.world.sleep(60)
+        assert len(hub.world.writes(plane=PROJECT)) == before + 1
+
+    play_hub(story)
+
+
 def test_only_what_is_federations_changes_on_the_hub() -> None:
     """O7: of hub objects the operator changes labels, annotations and spec, never status."""
 

@@ -24,6 +24,8 @@ from management_builders.hub_script import (
 )
 from management_builders.world import Process, Run, World, condition_of, play, shown
 
+from compute_management_operator import hub_measures
+from compute_management_operator.federation.memory import HELD_BY
 from compute_management_operator.kinds import (
     DEPLOYMENT,
     INSTANCE,
@@ -106,6 +108,45 @@ def test_slow_life_of_a_workload_costs_at_most_26_writes_and_leaves_a_namespace(
         assert await hub.namespace() in await hub.world.names(HUB, NAMESPACE)
         written = shown(hub.world.writes())
         assert len(written) <= 26, written
+
+    play_hub(story)
+
+
+def test_slow_life_of_a_workload_is_measured() -> None:
+    """Every number that a life without trouble has; those of troubles are shown beside them."""
+
+    async def story(hub: Hub) -> None:
+        await live_slowly(hub)
+        await hub.world.sleep(10)
+        found = hub.process.measures
+        assert {
+            tuple(value for _, value in series): number
+            for (name, series), number in found.counts.items()
+            if name == hub_measures.FEDERATION_WRITES
+        } == {
+            ("namespace", "create"): 1,
+            ("deployment", "create"): 1,
+            ("deployment", "delete"): 1,
+        }
+        assert found.total(hub_measures.POLICY_WRITES, operation="create") == 1
+        assert found.total(hub_measures.POLICY_WRITES, operation="delete") == 1
+        assert found.total(hub_measures.PROJECTION_WRITES, operation="create") == 1
+        for histogram in (
+            hub_measures.LATENCY,
+            hub_measures.MIRROR_LATENCY,
+            hub_measures.PROJECTION_LAG,
+        ):
+            measured = found.values[(histogram, ())]
+            assert measured
+            assert max(measured) < 1, histogram
+        for gauge in (
+            (hub_measures.POLICIES, ()),
+            (hub_measures.ORPHANED, ()),
+            (hub_measures.AMBIGUOUS_CITIES, ()),
+            *((hub_measures.REPORTING_CELLS, (("cells", one),)) for one in ("0", "1", "many")),
+            *((hub_measures.FINALIZERS_HELD, (("reason", one),)) for one in HELD_BY),
+        ):
+            assert found.gauges[gauge] == 0, gauge
 
     play_hub(story)
 

@@ -189,3 +189,21 @@ def test_policies_of_a_project_that_is_away_stay() -> None:
         await hub.world.eventually(hub.has_copy, within=60)
 
     play_hub(story)
+
+
+def test_policies_of_a_project_that_is_away_at_the_start_stay() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        place = await hub.namespace()
+        await hub.process.stop()
+        await hub.world.delete(HUB, DEPLOYMENT, WD, place)
+        hub.world.links[PROJECT].cut()
+        second = hub.world.process("second")
+        second.start()
+        await hub.world.sleep(120)
+        assert await hub.policies() == ["city-dfw"]
+        hub.world.links[PROJECT].heal()
+        await hub.world.eventually(hub.has_copy, within=60)
+        assert hub.world.writes("second", kind="PropagationPolicy") == []
+
+    play_hub(story)

@@ -189,6 +189,24 @@ def test_whatever_a_cell_says_is_written_and_valid() -> None:
     play_hub(story)
 
 
+@pytest.mark.spec("M-100")
+def test_field_that_the_project_prunes_is_sent_once_per_change() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.world.forget_member(PROJECT, INSTANCE, "spec", "controller")
+        await hub.federate()
+        await hub.report(*WD_READY)
+        await hub.project()
+        await hub.world.sleep(5)
+        assert shown(await hub.world.rests()) == []
+        before = len(hub.world.writes(plane=PROJECT))
+        changed: JsonObject = {"spec": {"controller": {"templateHash": "v1-2"}}}
+        await hub.world.patch(HUB, INSTANCE, INSTANCE_NAME, changed, await hub.namespace())
+        await hub.world.sleep(60)
+        assert len(hub.world.writes(plane=PROJECT)) == before + 1
+
+    play_hub(story)
+
+
 # --- removed --------------------------------------------------------------------------------------
 
 

@@ -74,8 +74,12 @@ class Moment:
     routed: frozenset[str] = frozenset()
     asked: frozenset[str] | Unreadable = frozenset()
     policies: tuple[Policy, ...] = ()
-    clusters: Mapping[str, tuple[str, ...]] | Unreadable = field(default_factory=dict)
-    told: Mapping[ObjectKey, tuple[str, ...]] = field(default_factory=dict)
+    clusters: Mapping[str, tuple[str, ...]] | Unreadable = field(
+        default_factory=dict[str, tuple[str, ...]]
+    )
+    told: Mapping[ObjectKey, tuple[str, ...]] = field(
+        default_factory=dict[ObjectKey, tuple[str, ...]]
+    )
     base: str = "city-lax"
     may_create: bool = True
 

@@ -22,6 +22,7 @@ from compute_management_operator.kinds import (
 )
 from compute_management_operator.networking import (
     LOCATION_INDEXES,
+    Consulting,
     Networking,
     Off,
     served_cities,
@@ -47,6 +48,7 @@ from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
 from compute_operator_kit.wire import Json, JsonMapping, JsonObject, member_object
 
 ACME = PlaneName("acme")
+AUTO = Consulting(Networking.AUTO)
 UID = "uid-of-web"
 OWNER: JsonObject = {
     "apiVersion": WORKLOAD.api_version,
@@ -115,7 +117,7 @@ class World:
         self.caches = FakeCaches(self.stores, roles)
 
     def see(self, name: str = "web", networking: Networking = Networking.AUTO) -> Seen:
-        seen = observe(at(WORKLOAD, name), self.caches, networking)
+        seen = observe(at(WORKLOAD, name), self.caches, Consulting(networking))
         assert seen is not None
         return seen
 
@@ -176,26 +178,36 @@ def test_what_cannot_be_read_is_not_empty() -> None:
     assert isinstance(on.present_networks, Unreadable)
 
 
+def test_a_kind_that_is_doubted_is_unreadable_and_not_off() -> None:
+    world = World(workloads=[a_workload_document()], locations=None, networks=None)
+    doubting = Consulting(Networking.AUTO, lambda _, kind: kind == LOCATION)
+    assert isinstance(served_cities(world.caches, ACME, doubting), Unreadable)
+    seen = observe(at(WORKLOAD, "web"), world.caches, doubting)
+    assert seen is not None
+    assert isinstance(seen.served, Unreadable)
+    assert seen.present_networks == Off()
+
+
 @pytest.mark.spec("M-92")
 def test_networking_off_does_not_even_look() -> None:
     # A cache without these stores: reading one would raise.
     caches = FakeCaches([], {})
-    assert served_cities(caches, ACME, Networking.OFF) == Off()
+    assert served_cities(caches, ACME, Consulting(Networking.OFF)) == Off()
 
 
 def test_a_workload_that_is_not_there_or_a_cache_that_is_not_complete_is_nothing_to_see() -> None:
-    assert observe(at(WORKLOAD, "web"), World().caches, Networking.AUTO) is None
+    assert observe(at(WORKLOAD, "web"), World().caches, AUTO) is None
     unsynced = a_store(ACME, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES, is_synced=False)
     found = a_store(ACME, WORKLOAD, [stored(WORKLOAD, a_workload_document())])
     caches = FakeCaches([found, unsynced], {ACME: Role.PROJECT})
-    assert observe(at(WORKLOAD, "web"), caches, Networking.AUTO) is None
+    assert observe(at(WORKLOAD, "web"), caches, AUTO) is None
 
 
 @pytest.mark.spec("M-43")
 def test_a_hub_copy_is_never_looked_at() -> None:
     namespace = "ns-6d0f6c0e-6f5e-4c3b-9a0a-1f2d3c4b5a69"
     world = World(workloads=[a_workload_document(namespace=namespace)])
-    assert observe(at(WORKLOAD, "web", namespace), world.caches, Networking.AUTO) is None
+    assert observe(at(WORKLOAD, "web", namespace), world.caches, AUTO) is None
 
 
 @pytest.mark.spec("M-25")

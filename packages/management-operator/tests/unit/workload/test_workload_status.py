@@ -380,3 +380,28 @@ def test_a_deployment_moved_in_this_pass_has_not_answered_yet(build: Builders) -
     status = told(build, build.a_moment(deployments=(runs,)), Effect.WRITTEN).status
     assert (status["updatedReplicas"], status["currentReplicas"]) == (0, 0)
     assert status["readyReplicas"] == 1
+
+
+@pytest.mark.fault("F1")
+def test_a_deployment_without_placement_is_counted_and_keeps_it_from_being_ready(
+    build: Builders,
+) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    stray = build.a_deployment("", "DFW", name="stray", status=build.ready())
+    status = told(build, build.a_moment(deployments=(runs, stray))).status
+    assert (status["deployments"], status["replicas"]) == (2, 2)
+    assert condition(status, "Ready")[:2] == ("False", "InstancesProvisioning")
+    (only,) = member_list(stored(status), "placements")
+    assert isinstance(only, dict)
+    assert only["name"] == "texas"
+    assert condition(only, "Ready")[0] == "True"
+
+
+@pytest.mark.fault("F6")
+def test_of_two_entries_of_one_placement_the_first_counts_and_one_is_left(build: Builders) -> None:
+    runs = build.a_deployment("texas", "DFW", status=build.ready())
+    first = stored(told(build, build.a_moment(deployments=(runs,))).status)
+    entries = member_list(first, "placements")
+    entries += [{"name": "texas", "replicas": 99}, {"name": "elsewhere"}, "x"]
+    again = told(build, build.a_moment(deployments=(runs,), status=first)).status
+    assert len(member_list(stored(again), "placements")) == 1

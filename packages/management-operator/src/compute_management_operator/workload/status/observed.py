@@ -49,6 +49,7 @@ class Observed:
     unchanged: frozenset[str]  # deployments that carry the spec of this generation already
     written: frozenset[str]  # deployments whose generation this pass has moved
     created: int  # deployments that did not exist before this pass
+    has_strays: bool  # leftovers that do not even name a placement
 
     @property
     def generation(self) -> int:
@@ -74,24 +75,21 @@ def derive_observed(seen: Seen, applied: Applied) -> Observed:
         unchanged=having(Effect.EQUAL),
         written=written,
         created=len(written - existing),
+        has_strays=any(not one.identity.placement for one in seen.deployments),
     )
 
 
 def _group(seen: Seen) -> dict[str, OfPlacement]:
     """By name, so that whatever goes through them goes in the order that ties need."""
-    found = {placement.name: OfPlacement() for placement in seen.placements}
-    for deployment in seen.deployments:
-        if deployment.identity.placement:
-            found.setdefault(deployment.identity.placement, OfPlacement())
-    grouped = {name: found[name] for name in sorted(found)}
+    placed = [one for one in seen.deployments if one.identity.placement]
+    names = {one.name for one in seen.placements} | {one.identity.placement for one in placed}
+    grouped = {name: OfPlacement() for name in sorted(names)}
     for identity, verdict in verdicts(seen).items():
         grouped[identity.placement].verdicts[identity] = verdict
-    for deployment in seen.deployments:
-        if deployment.identity.placement:
-            grouped[deployment.identity.placement].deployments.append(deployment)
-    for deployment in leftovers(seen):
-        if deployment.identity.placement:
-            grouped[deployment.identity.placement].has_leftovers = True
+    for deployment in placed:
+        grouped[deployment.identity.placement].deployments.append(deployment)
+    for name in {one.identity.placement for one in leftovers(seen)} & names:
+        grouped[name].has_leftovers = True
     for entry in member_list(seen.status, "placements"):
         if isinstance(entry, dict) and (name := member_text(entry, "name")) in grouped:
             grouped[name].stored = grouped[name].stored or entry

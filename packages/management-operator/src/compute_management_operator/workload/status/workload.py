@@ -42,7 +42,7 @@ def state_workload_ready(observed: Observed, blockers: Iterable[Blocker]) -> Sta
     """Ready when no placement is blocked and something is asked for at all."""
     if observed.seen.metadata.is_deleting:
         return state(conditions.READY, "False", _terminating(observed), observed.generation)
-    found = list(blockers)
+    found = [*blockers, *([BEHIND] if observed.has_strays else [])]
     if not found and not any(one.verdicts for one in observed.placements.values()):
         # Admission was bypassed: nothing is asked for, so nothing can be ready.
         found = [BEHIND]

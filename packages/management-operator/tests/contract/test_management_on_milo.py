@@ -1,0 +1,121 @@
+"""The operator on a simulated Milo: projects that are made, used and deleted as there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from management_builders.documents import a_workload_document
+from management_builders.world import World, condition_of, play
+
+from compute_management_operator.kinds import DEPLOYMENT, PROJECT, WORKLOAD
+from compute_management_operator.plane_names import HUB, ROOT
+from compute_operator_kit.errors import InvalidSpecError
+from compute_operator_kit.keys import PlaneName, Role
+from compute_sim_planes.fault_links import Link
+
+
+@pytest.mark.spec("M-80", "M-87")
+def test_a_project_is_served_from_ready_to_gone_and_its_end_touches_no_other() -> None:
+    async def scenario(world: World) -> None:
+        await world.start_milo()
+        process = world.process()
+        process.start()
+        await world.add_milo_project("acme", "DFW")
+        await world.add_milo_project("beta", "DFW")
+        for name in ("acme", "beta"):
+            await world.create_patiently(name, a_workload_document())
+        await world.sleep(90)
+        for name in ("acme", "beta"):
+            assert await world.exists(name, DEPLOYMENT, "web-us-dfw")
+        before = len(world.writes(plane="beta"))
+        await world.delete(ROOT, PROJECT, "acme")
+        await world.eventually(lambda: world.is_gone(ROOT, PROJECT, "acme"), within=120)
+        await world.sleep(10)
+        assert process.operator.planes.planes(Role.PROJECT) == ("beta",)
+        assert len(world.writes(plane="beta")) == before
+        assert len(await world.listed(HUB, DEPLOYMENT)) == 1
+
+    done = play(scenario)
+    created = [one for one in done.world.writes(plane="acme", verb="create") if one.status == 201]
+    assert len(created) == 1
+
+
+@pytest.mark.spec("M-98")
+def test_the_first_touch_of_every_kind_is_waited_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        milo = await world.start_milo()
+        # As on any network: the first answer is not there before the other lists are sent.
+        world.links.setdefault("acme", Link()).slow(timedelta(milliseconds=1))
+        process = world.process()
+        process.start()
+        await milo.add_project("acme")
+        await world.sleep(5)
+        found = process.operator.planes.get(PlaneName("acme"))
+        assert found.is_synced
+        refused = [one for one in world.requests() if one.status == 429]
+        assert {one.address.plane for one in refused} == {"acme"}
+
+    play(scenario)
+    assert [one.getMessage() for one in caplog.records if one.levelname != "INFO"] == []
+
+
+@pytest.mark.spec("M-85")
+def test_the_project_of_a_request_is_what_milo_says_it_is() -> None:
+    async def scenario(world: World) -> None:
+        await world.start_milo()
+        process = world.process()
+        process.start(leads=False)
+        await world.add_milo_project("acme", "DFW")
+        await world.add_milo_project("beta", "LHR")
+        await world.sleep(5)
+        await world.ask_for_admission(ROOT, process)
+        london = a_workload_document("web", {"eu": ("LHR",)})
+        await world.create_patiently("beta", london)
+        with pytest.raises(InvalidSpecError):
+            await world.create_patiently("acme", london)
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-23")
+def test_a_workload_goes_although_milo_never_collects_its_deployments() -> None:
+    """Milo's collector knows no kind that came after it: we delete what we made ourselves."""
+
+    async def scenario(world: World) -> None:
+        await world.start_milo()
+        world.process().start()
+        await world.add_milo_project("acme", "DFW")
+        await world.create_patiently("acme", a_workload_document())
+        await world.sleep(10)
+        assert await world.exists("acme", DEPLOYMENT, "web-us-dfw")
+        await world.delete("acme", WORKLOAD, "web")
+        await world.eventually(lambda: world.is_gone("acme", WORKLOAD, "web"))
+        assert await world.names("acme", DEPLOYMENT) == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("M-82")
+@pytest.mark.fault("D2")
+def test_a_project_that_is_away_for_minutes_is_served_when_it_is_back() -> None:
+    async def scenario(world: World) -> None:
+        milo = await world.start_milo()
+        world.process().start()
+        await world.add_milo_project("acme", "DFW")
+        await world.add_milo_project("beta", "DFW")
+        await world.create_patiently("acme", a_workload_document())
+        await world.create_patiently("beta", a_workload_document())
+        await world.sleep(5)
+        milo.take_away("acme")
+        await world.sleep(300)
+        await world.create("beta", a_workload_document("more"))
+        await world.eventually(lambda: world.exists("beta", DEPLOYMENT, "more-us-dfw"), within=2)
+        milo.bring_back("acme")
+        await world.create_patiently("acme", a_workload_document("late"))
+        await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "late-us-dfw"), within=60)
+        await world.sleep(1)
+        found = await world.get("acme", WORKLOAD, "late")
+        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+
+    play(scenario)

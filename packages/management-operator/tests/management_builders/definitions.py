@@ -1,0 +1,45 @@
+"""The kinds of the world: their definitions, and what a history calls them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import orjson
+
+from compute_api_types.crd import derive_crds
+from compute_management_operator import kinds
+from compute_operator_kit.keys import Kind
+from compute_sim_planes.crds import load_crds
+from compute_sim_planes.json_types import JsonObject as Manifest
+
+KIND_NAMES: Final = {
+    kind.plural: kind.kind for kind in vars(kinds).values() if isinstance(kind, Kind)
+} | {
+    "subjectaccessreviews": "SubjectAccessReview",
+    "leases": "Lease",
+    "events": "Event",
+    "customresourcedefinitions": "CustomResourceDefinition",
+}
+
+
+def kind_names(group: str, version: str, resource: str) -> str:
+    del group, version
+    return KIND_NAMES.get(resource, "")
+
+
+def definitions(*names: str) -> list[Manifest]:
+    """CRDs of our own kinds, and of the neighbours whose group is among the names."""
+    return neighbours("compute.datumapis.com", *names)
+
+
+def neighbours(*names: str) -> list[Manifest]:
+    return [
+        crd for crd in _all_definitions() if any(name in str(crd["metadata"]) for name in names)
+    ]
+
+
+@cache
+def _all_definitions() -> tuple[Manifest, ...]:
+    """Read once: parsing them takes longer than most scenarios. Nobody changes them."""
+    return (*(orjson.loads(orjson.dumps(crd)) for crd in derive_crds()), *load_crds())

@@ -1,0 +1,319 @@
+"""Whom a change concerns, for federation, policy and projection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from management_builders.hub_caches import (
+    ACME,
+    OURS,
+    UID,
+    H,
+    a_change,
+    a_hub_cluster,
+    a_hub_deployment,
+    a_hub_instance,
+    a_hub_namespace,
+    a_hub_policy,
+    a_project_deployment,
+    a_project_instance,
+    a_root_project,
+    caches_of,
+)
+
+from compute_api_types import labels, names
+from compute_management_operator.federation import mapping as federation
+from compute_management_operator.hub_indexes import (
+    index_by_cells,
+    index_by_quarantine,
+    read_policy_code,
+)
+from compute_management_operator.identities import Place
+from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, POLICY
+from compute_management_operator.plane_names import HUB, SINGLE
+from compute_management_operator.policy import mapping as policy
+from compute_management_operator.policy.controller import judge_missing
+from compute_management_operator.projection import mapping as projection
+from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.mapping import Dropped
+from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
+from compute_operator_kit.testing import a_snapshot
+from compute_operator_kit.wire import JsonObject
+
+WEB = ObjectKey(ACME, DEPLOYMENT, "default", "web")
+PLACE = Place(ACME, "default")
+
+
+def known(place: Place) -> Uid | None:
+    return Uid(UID) if place == PLACE else None
+
+
+def unknown(_: Place) -> Uid | None:
+    return None
+
+
+def named(found: Iterable[ObjectKey | Dropped]) -> list[str]:
+    return sorted(one.reason if isinstance(one, Dropped) else one.name for one in found)
+
+
+# --- federation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-30")
+@pytest.mark.parametrize(
+    ("own", "around", "expected"),
+    [
+        (OURS, {}, WEB),
+        ({}, OURS, WEB),
+        ({labels.UPSTREAM_NAMESPACE: "default"}, OURS, WEB),
+        ({}, {}, Dropped("no_project")),
+        ({labels.UPSTREAM_CLUSTER_NAME: "acme"}, {}, Dropped("no_project")),
+        ({labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}, {}, Dropped("no_namespace")),
+        ({**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}, {}, Dropped("not_engaged")),
+    ],
+)
+def test_copy_leads_to_its_deployment_or_is_dropped_with_a_reason(
+    own: dict[str, str], around: dict[str, str], expected: ObjectKey | Dropped
+) -> None:
+    caches = caches_of(a_hub_namespace(around))
+    change = a_change(None, a_hub_deployment(found=own))
+    assert list(federation.map_copy(change, caches)) == [expected]
+
+
+def test_copy_without_a_namespace_in_the_cache_is_mapped_by_its_own_labels() -> None:
+    change = a_change(a_hub_deployment(), a_hub_deployment(found={}))
+    assert named(federation.map_copy(change, caches_of())) == ["no_project", "web"]
+
+
+def test_hub_namespace_leads_to_whoever_recorded_it() -> None:
+    other = a_project_deployment("other", recorded="ns-other")
+    caches = caches_of(a_project_deployment(), other, projects=("acme", "beta"))
+    for namespace in (a_hub_namespace(), a_hub_namespace({})):
+        change = a_change(namespace, None)
+        assert named(federation.map_hub_namespace(change, caches)) == ["web"]
+    elsewhere = a_hub_namespace({**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-beta"})
+    assert named(federation.map_hub_namespace(a_change(None, elsewhere), caches)) == []
+    freed = a_change(a_hub_namespace(), elsewhere)
+    assert named(federation.map_hub_namespace(freed, caches)) == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, a_hub_policy(), ["web"]),
+        (a_hub_policy(), None, ["web"]),
+        (a_hub_policy(), a_hub_policy(is_deleting=True), ["web"]),
+        (a_hub_policy("LHR"), a_hub_policy(), ["web"]),
+        (a_hub_policy(), a_hub_policy(), []),
+        (None, a_hub_policy("LHR"), []),
+    ],
+)
+def test_policy_leads_to_the_deployments_of_its_city_when_it_is_news(
+    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+) -> None:
+    london = a_project_deployment("london", "SEA")
+    for around in ((a_hub_namespace(),), ()):
+        caches = caches_of(a_project_deployment(), london, *around)
+        assert named(federation.map_policy(a_change(before, after), caches)) == woken
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, a_hub_cluster(), ["web"]),
+        (a_hub_cluster(), None, ["web"]),
+        (a_hub_cluster(city="LHR"), a_hub_cluster(), ["london", "web"]),
+        (a_hub_cluster(), a_hub_cluster(city=""), ["web"]),
+        (a_hub_cluster(), a_hub_cluster(), []),
+        (None, a_hub_cluster(city=""), []),
+    ],
+)
+def test_cluster_leads_to_its_cities_before_and_after_and_its_heartbeat_to_nobody(
+    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+) -> None:
+    caches = caches_of(a_project_deployment(), a_project_deployment("london", "LHR"))
+    assert named(federation.map_cluster(a_change(before, after), caches)) == woken
+
+
+def test_engagement_wakes_deployments_and_copies_without_one() -> None:
+    caches = caches_of(
+        a_project_deployment(),
+        a_hub_namespace(),
+        a_hub_deployment("orphan"),
+        a_hub_deployment("lost", found={**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}),
+    )
+    assert named(federation.wake_deployments(ACME, caches)) == ["orphan", "web"]
+    assert named(federation.wake_deployments(HUB, caches)) == []
+    assert named(federation.wake_deployments(PlaneName("gone"), caches)) == []
+    alone = caches_of(a_project_deployment(), has_hub=False)
+    assert named(federation.wake_deployments(ACME, alone)) == ["web"]
+
+
+# --- policy ---------------------------------------------------------------------------------------
+
+
+def test_policy_leads_to_its_name_and_to_the_city_it_may_be_second_of() -> None:
+    def woken(name: str, namespace: str = H) -> list[str]:
+        found = a_hub_policy(name=name, namespace=namespace)
+        return named(policy.map_policy(a_change(None, found), caches_of()))
+
+    assert woken("city-lax") == ["city-lax"]
+    assert woken("city-lax-1a2b3c4d") == ["city-lax", "city-lax-1a2b3c4d"]
+    assert woken("mine") == []
+    assert woken("city-lax", "default") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, a_hub_deployment(), ["city-dfw"]),
+        (a_hub_deployment(), None, ["city-dfw"]),
+        (a_hub_deployment(), a_hub_deployment(is_deleting=True), ["city-dfw"]),
+        (a_hub_deployment(city="LHR"), a_hub_deployment(), ["city-dfw", "city-lhr"]),
+        (a_hub_deployment(), a_hub_deployment(), []),
+        (None, a_hub_deployment(city="-"), []),
+        (None, a_hub_deployment(namespace="default"), []),
+    ],
+)
+def test_copy_leads_to_the_policies_of_its_cities_when_it_is_news(
+    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+) -> None:
+    assert named(policy.map_copy(a_change(before, after), caches_of())) == woken
+
+
+def test_deployment_leads_to_the_policy_in_its_hub_namespace_once_that_is_known() -> None:
+    change = a_change(a_project_deployment(city="LHR"), a_project_deployment())
+    assert list(policy.map_deployment(change, known)) == [
+        ObjectKey(HUB, POLICY, H, "city-lhr"),
+        ObjectKey(HUB, POLICY, H, "city-dfw"),
+    ]
+    first = a_change(None, a_project_deployment())
+    assert list(policy.map_deployment(first, unknown)) == [
+        ObjectKey(ACME, POLICY, "default", "city-dfw")
+    ]
+
+
+def test_cluster_leads_to_policies_of_its_city_that_exist() -> None:
+    second = a_hub_policy("DFW", names.derive_policy_names("DFW")[1])
+    foreign = a_hub_policy("DFW", "mine")
+    caches = caches_of(second, foreign, a_hub_policy("LHR", "city-lhr"))
+    change = a_change(None, a_hub_cluster())
+    assert named(policy.map_cluster(change, caches)) == ["city-dfw"]
+
+
+def test_hub_key_queues_with_the_project_its_namespace_names() -> None:
+    caches = caches_of(a_hub_namespace(), a_hub_namespace({}, "ns-x"))
+    assert policy.share_by_project(policy.hub_key(H, "city-dfw"), caches) == "acme"
+    assert policy.share_by_project(policy.hub_key("ns-x", "city-dfw"), caches) == policy.NOBODYS
+    assert policy.share_by_project(policy.hub_key("ns-y", "city-dfw"), caches) == policy.NOBODYS
+    assert policy.share_by_project(WEB, caches) == "acme"
+
+
+def test_project_that_is_not_engaged_is_gone_only_if_the_root_says_so() -> None:
+    assert judge_missing(PLACE, caches_of()) == Absent()
+    there = caches_of(a_root_project())
+    assert isinstance(judge_missing(PLACE, there), Unreadable)
+    single = caches_of(has_root=False)
+    assert isinstance(judge_missing(Place(SINGLE, "default"), single), Unreadable)
+    assert judge_missing(PLACE, single) == Absent()
+
+
+# --- projection -----------------------------------------------------------------------------------
+
+
+def test_project_instance_leads_to_its_source_or_first_to_itself() -> None:
+    change = a_change(a_project_instance(), None)
+    assert list(projection.map_instance(change, known)) == [ObjectKey(HUB, INSTANCE, H, "web-0")]
+    assert list(projection.map_instance(change, unknown)) == [change.key]
+
+
+def test_copies_on_a_shared_server_lead_nowhere() -> None:
+    instance = a_snapshot(ObjectKey(ACME, INSTANCE, H, "web-0"))
+    assert list(projection.map_instance(a_change(None, instance), known)) == []
+    deployment = a_snapshot(ObjectKey(ACME, DEPLOYMENT, H, "web"))
+    caches = caches_of()
+    assert list(projection.map_deployment(a_change(None, deployment), caches, known)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, a_project_deployment(), ["web-0"]),
+        (a_project_deployment(), None, ["web-0"]),
+        (a_project_deployment(), a_project_deployment(is_deleting=True), ["web-0"]),
+        (a_project_deployment(city="LHR"), a_project_deployment(), ["web-0"]),
+        (a_project_deployment(), a_project_deployment(), []),
+    ],
+)
+def test_deployment_leads_to_its_instances_when_it_is_news(
+    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+) -> None:
+    caches = caches_of(a_hub_instance(), a_hub_instance("other-0", {}))
+    change = a_change(before, after)
+    assert named(projection.map_deployment(change, caches, known)) == woken
+    first = ["web"] if woken else []
+    assert named(projection.map_deployment(change, caches, unknown)) == first
+
+
+def test_lookup_of_a_project_object_leads_to_the_same_instances() -> None:
+    caches = caches_of(a_hub_instance())
+    assert named(projection.resolve(WEB, Uid(UID), caches)) == ["web-0"]
+    shown = ObjectKey(ACME, INSTANCE, "default", "gone-3")
+    assert named(projection.resolve(shown, Uid(UID), caches)) == ["gone-3"]
+
+
+def test_hub_namespace_cluster_and_engagement_lead_to_their_instances() -> None:
+    caches = caches_of(a_hub_instance(), a_hub_instance("stray-0", {}))
+    around = a_change(None, a_hub_namespace())
+    assert named(projection.map_hub_namespace(around, caches)) == ["stray-0", "web-0"]
+    assert named(projection.map_cluster(a_change(None, a_hub_cluster()), caches)) == ["web-0"]
+    heartbeat = a_change(a_hub_cluster(), a_hub_cluster())
+    assert named(projection.map_cluster(heartbeat, caches)) == []
+    assert named(projection.wake_instances(ACME, caches)) == ["web-0"]
+    assert named(projection.wake_instances(HUB, caches)) == []
+    assert named(projection.wake_instances(ACME, caches_of(has_hub=False))) == []
+
+
+# --- indexes --------------------------------------------------------------------------------------
+
+
+def test_policy_that_names_several_cities_or_none_names_no_city() -> None:
+    def code(*selectors: object) -> str:
+        found: JsonObject = {"spec": {"resourceSelectors": [*selectors]}}  # type: ignore[list-item]  # F1: anything
+        return read_policy_code(found)
+
+    lax = {"labelSelector": {"matchLabels": {labels.TOPOLOGY_CITY_CODE: "LAX"}}}
+    assert code(lax) == "LAX"
+    assert code(lax, lax) == "LAX"
+    assert code(lax, {}) == ""
+    assert code() == ""
+    assert code("odd") == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "bucket"),
+    [
+        ([], "0"),
+        (["odd", {"type": "Ready"}], "0"),
+        ([{"type": "CellsReporting", "status": "True", "message": "a"}], "1"),
+        ([{"type": "CellsReporting", "status": "False", "message": "a,b"}], "many"),
+        ([{"type": "CellsReporting", "status": "False", "message": ""}], "0"),
+        ([{"type": "CellsReporting", "status": "Unknown", "message": "a"}], "0"),
+    ],
+)
+def test_copies_are_counted_by_the_cells_that_report(
+    conditions: list[JsonObject], bucket: str
+) -> None:
+    body: JsonObject = {"status": {"conditions": [*conditions]}}
+    assert list(index_by_cells(_nothing(), body)) == [bucket]
+
+
+def test_quarantine_is_found_by_its_reason() -> None:
+    marked = a_snapshot(metadata={"annotations": {labels.QUARANTINE_REASON: "oversized"}})
+    assert list(index_by_quarantine(marked.metadata, {})) == ["oversized"]
+    assert list(index_by_quarantine(_nothing(), {})) == []
+
+
+def _nothing() -> Metadata:
+    return a_snapshot().metadata
