@@ -19,7 +19,7 @@ from compute_operator_kit.backoff import RetryPolicy
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.intents import Plan
-from compute_operator_kit.keys import ObjectKey, Role
+from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.planes import Watched
