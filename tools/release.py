@@ -65,7 +65,7 @@ def release(package: Package, wanted: Version) -> None:
     folder = str(package.path)
     config = str(ROOT / "pyproject.toml")
     told = ("--name", package.distribution, "--version", str(wanted), "--yes")
-    run("towncrier", "build", "--config", config, "--dir", folder, *told)
+    run(sys.executable, "-m", "towncrier", "build", "--config", config, "--dir", folder, *told)
     metadata = package.path / "pyproject.toml"
     text = metadata.read_text("utf-8")
     metadata.write_text(VERSION_LINE.sub(f'version = "{wanted}"', text, count=1), "utf-8")
