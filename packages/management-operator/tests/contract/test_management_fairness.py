@@ -74,11 +74,12 @@ def test_a_project_that_answers_in_five_seconds_leaves_another_as_quick_as_alone
 
 
 @pytest.mark.spec("M-83")
-def test_a_project_with_thousands_of_keys_leaves_another_as_quick_as_alone() -> None:
+@pytest.mark.parametrize("keys", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_project_with_thousands_of_keys_leaves_another_as_quick_as_alone(keys: int) -> None:
     async def scenario(world: World) -> None:
         await prepare(world)
-        for number in range(2000):
-            await world.create("noisy", a_workload_document(f"many-{number:04}", {"us": ("LHR",)}))
+        for number in range(keys):
+            await world.create("noisy", a_workload_document(f"many-{number:05}", {"us": ("LHR",)}))
         world.links["noisy"].slow(timedelta(milliseconds=5))
         world.process().start()
         await world.sleep(1)

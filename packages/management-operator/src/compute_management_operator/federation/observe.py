@@ -153,11 +153,10 @@ def read_recorded(deployment: Deployment) -> str:
     return deployment.metadata.annotations.get(labels.FEDERATION_NAMESPACE, "")
 
 
-def find_copies(caches: Caches, key: ObjectKey) -> tuple[Deployment, ...]:
+def find_copies(caches: Caches, key: ObjectKey) -> tuple[Entry, ...]:
     """Hub deployments that name this one as their source."""
     value = hub_indexes.join_identity(key.plane, key.namespace, key.name)
-    entries = caches.view(HUB, DEPLOYMENT).entries_by_index(hub_indexes.IDENTITY, value)
-    return tuple(read_deployment(entry.snapshot) for entry in entries)
+    return caches.view(HUB, DEPLOYMENT).entries_by_index(hub_indexes.IDENTITY, value)
 
 
 def find_serving_cells(caches: Caches, code: str) -> tuple[str, ...] | Unreadable:
@@ -196,7 +195,9 @@ def _copy(caches: Caches, hub_name: str, name: str) -> Deployment | Absent:
 
 
 def _strays(caches: Caches, key: ObjectKey, hub_name: str) -> Iterator[Deployment]:
-    return (copy for copy in find_copies(caches, key) if copy.key.namespace != hub_name)
+    for entry in find_copies(caches, key):
+        if entry.key.namespace != hub_name:
+            yield read_deployment(entry.snapshot)
 
 
 def _policies(caches: Caches, hub_name: str) -> Iterable[Policy]:
