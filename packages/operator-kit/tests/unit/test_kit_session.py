@@ -26,7 +26,7 @@ async def test_session_knows_what_became_of_all_its_plans() -> None:
     planes = Planes(no_connection, (), Setting(clock, FixedRandom()))
     applier = Applier(Means(planes, clock), Writer("c", "m"), WriteGate(planes.find_store))
     session = applier.begin(KEY)
-    assert session.so_far.outcomes == ()
+    assert list(session.so_far.outcomes) == []
     first, second = Wait(KEY, "A", timedelta(seconds=2)), Emit(KEY, Uid("u"), "B", "b", "Doing")
     await session.apply(Plan.of(first))
     told = await session.apply(Plan.of(second))
