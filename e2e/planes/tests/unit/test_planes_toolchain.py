@@ -63,12 +63,18 @@ def test_program_that_is_no_go_is_passed_over(
     assert found.go == good
 
 
+def forbid_package_index(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Neither installer may ask an index, nor find what somebody asked for before."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "uv-cache"))
+
+
 def test_without_go_and_without_package_index_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin" if not Path("/usr/bin/go").exists() else "/nowhere")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    forbid_package_index(monkeypatch, tmp_path)
     said: list[str] = []
     with pytest.raises(PlanesError) as refused:
         find_toolchain(Store(tmp_path), (1, 25, 10), said.append, well_known=())
@@ -85,8 +91,7 @@ def test_installed_toolchain_counts_only_when_it_is_complete(
     go.parent.mkdir(parents=True)
     go.touch()
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    forbid_package_index(monkeypatch, tmp_path)
     (folder / "complete").touch()
     found = find_toolchain(Store(tmp_path), (1, 26, 0), print, well_known=())
     assert found.go == go
