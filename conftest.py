@@ -103,12 +103,16 @@ def _no_thread_is_left() -> Iterator[None]:
     """A test that starts a thread ends it: one left over would act in somebody else's test."""
     before = set(threading.enumerate())
     yield
+    begun = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in begun:
+        if thread.name.startswith("asyncio-waitpid"):
+            thread.join(timeout=5)  # it ends by itself once the child it waits for is reaped
     left = [
         thread
-        for thread in threading.enumerate()
+        for thread in begun
         # The default executor's idle workers belong to an event loop that closes after this
         # fixture.
-        if thread not in before and thread.is_alive() and not thread.name.startswith("asyncio_")
+        if thread.is_alive() and not thread.name.startswith("asyncio_")
     ]
     assert not left, f"threads left running: {[thread.name for thread in left]}"
 
