@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
@@ -41,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores it, and so would every process that a test interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(ShownStatements(str(config.getoption("--planes"))))
 
 
