@@ -250,6 +250,5 @@ def test_nothing_is_created_in_a_project_that_goes(build: Builders) -> None:
     assert not plan(build.a_moment(is_project_deleting=True)).writes
 
 
-@pytest.mark.spec("M-22")
 def test_equal_input_gives_an_equal_plan(build: Builders) -> None:
     assert plan(build.a_moment()) == plan(build.a_moment())
