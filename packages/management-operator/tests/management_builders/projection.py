@@ -11,10 +11,10 @@ from typing_extensions import Unpack
 from compute_api_types import labels
 from compute_management_operator.identities import Place
 from compute_management_operator.kinds import INSTANCE
-from compute_management_operator.mass_delete import Ruling
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.projection.observe import Cell, Deployment, Instance, Seen
 from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.mass_delete import Ruling
 from compute_operator_kit.objects import Absent, Metadata, OwnerReference, Unreadable
 from compute_operator_kit.wire import Json, JsonObject
 from management_builders.federation import DELETED, OPERATOR

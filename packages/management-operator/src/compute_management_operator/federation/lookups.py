@@ -26,12 +26,12 @@ from compute_management_operator.federation.observe import (
 from compute_management_operator.fresh_reads import FreshReads
 from compute_management_operator.identities import Place, read_namespace
 from compute_management_operator.kinds import BINDING, DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_management_operator.mass_delete import MassDeleteGuard, Ruling
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.keys import ObjectKey, Uid
+from compute_operator_kit.mass_delete import MassDeleteGuard, Ruling
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
 
 

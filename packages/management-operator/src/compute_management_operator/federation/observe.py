@@ -15,11 +15,11 @@ from compute_management_operator import hub_indexes
 from compute_management_operator.episodes import NOTHING
 from compute_management_operator.identities import Place, Standing, judge_standing
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY
-from compute_management_operator.mass_delete import Held, Ruling
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches, Entry
 from compute_operator_kit.clock import ZERO
 from compute_operator_kit.keys import ObjectKey, Uid
+from compute_operator_kit.mass_delete import Held, Ruling
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
 from compute_operator_kit.wire import JsonObject, member_object, member_text
 

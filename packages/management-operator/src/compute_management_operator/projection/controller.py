@@ -18,7 +18,6 @@ from compute_management_operator.fresh_reads import FreshReads
 from compute_management_operator.hub_caches import HUB_CACHES
 from compute_management_operator.identities import Place
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_management_operator.mass_delete import MassDeleteGuard
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.policy.mapping import share_by_project
 from compute_management_operator.project_namespaces import ProjectNamespaces
@@ -33,6 +32,7 @@ from compute_operator_kit.errors import ReconcileError
 from compute_operator_kit.intents import Ensure, Plan, SetStatus
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
+from compute_operator_kit.mass_delete import MassDeleteGuard
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied, Effect
 from compute_operator_kit.reconcile import Pass, Result, run_steps

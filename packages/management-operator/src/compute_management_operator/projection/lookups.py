@@ -11,7 +11,6 @@ from compute_management_operator import hub_indexes
 from compute_management_operator.fresh_reads import FreshReads
 from compute_management_operator.identities import Place, read_namespace, read_place
 from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_management_operator.mass_delete import Allowed, MassDeleteGuard, Ruling
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_management_operator.projection.observe import Fresh, is_engaged
@@ -19,6 +18,7 @@ from compute_management_operator.projection.plan.removing import is_projection
 from compute_operator_kit.cache import Caches, Change
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.mass_delete import Allowed, MassDeleteGuard, Ruling
 from compute_operator_kit.objects import Absent, Metadata, Unreadable
 
 

@@ -17,10 +17,10 @@ from compute_management_operator import hub_indexes
 from compute_management_operator.episodes import NOTHING
 from compute_management_operator.identities import Place, read_namespace, read_project
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE, PROJECT
-from compute_management_operator.mass_delete import SOON, Allowed, Held, Ruling
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.mass_delete import SOON, Allowed, Held, Ruling
 from compute_operator_kit.objects import Absent, Metadata, OwnerReference, Snapshot, Unreadable
 from compute_operator_kit.wire import JsonObject, encode, member_object
 

@@ -33,7 +33,6 @@ from compute_management_operator.federation.plan.holding import (
     STEP,
 )
 from compute_management_operator.kinds import NAMESPACE, POLICY
-from compute_management_operator.mass_delete import Allowed, Held
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.intents import (
     AddFinalizer,
@@ -48,6 +47,7 @@ from compute_operator_kit.intents import (
     Wait,
 )
 from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.mass_delete import Allowed, Held
 from compute_operator_kit.objects import Absent
 
 UID = Uid("project-wd")

@@ -23,13 +23,13 @@ from management_builders.projection import (
 
 from compute_api_types import labels, names, reasons
 from compute_api_types.reasons import QuarantineReason
-from compute_management_operator.mass_delete import Held
 from compute_management_operator.projection.observe import LARGEST, Seen
 from compute_management_operator.projection.plan import plan
 from compute_management_operator.projection.plan.verifying import PATIENCE, SAFETY
 from compute_operator_kit.compare import compare
 from compute_operator_kit.intents import Delete, Emit, Ensure, IfGone, Owned, Plan, Wait
 from compute_operator_kit.keys import Uid
+from compute_operator_kit.mass_delete import Held
 from compute_operator_kit.objects import Absent, OwnerReference, Unreadable
 from compute_operator_kit.wire import JsonObject
 

@@ -11,9 +11,9 @@ from compute_api_types import labels, reasons
 from compute_management_operator.federation.observe import Deployment, Seen
 from compute_management_operator.federation.plan.holding import ACTION, HOLD
 from compute_management_operator.identities import Standing, judge_standing
-from compute_management_operator.mass_delete import Held
 from compute_operator_kit.intents import Delete, Emit, IfGone, Intent, Plan, Wait
 from compute_operator_kit.keys import Uid
+from compute_operator_kit.mass_delete import Held
 from compute_operator_kit.objects import Absent
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from compute_api_types import reasons
 from compute_management_operator.identities import Place, Standing, judge_standing
 from compute_management_operator.kinds import DEPLOYMENT
-from compute_management_operator.mass_delete import Held
 from compute_management_operator.projection.observe import Instance, Seen
 from compute_operator_kit.intents import Delete, Emit, IfGone, Intent, Plan, Wait
 from compute_operator_kit.keys import Uid
+from compute_operator_kit.mass_delete import Held
 from compute_operator_kit.objects import Metadata
 
 

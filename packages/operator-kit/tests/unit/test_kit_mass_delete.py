@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from compute_management_operator.mass_delete import (
+from compute_operator_kit.keys import PlaneName
+from compute_operator_kit.mass_delete import (
     APART,
     FRESH_FOR,
     SOON,
@@ -15,7 +16,6 @@ from compute_management_operator.mass_delete import (
     MassDeleteGuard,
     Ruling,
 )
-from compute_operator_kit.keys import PlaneName
 
 PROJECT = PlaneName("acme")
 ZERO = timedelta()

@@ -66,15 +66,15 @@ Ruling: TypeAlias = Allowed | Held
 
 
 class MassDeleteGuard:
-    """Findings by project."""
+    """Findings by plane, or by whatever is looked at as one."""
 
     def __init__(self) -> None:
         self._findings: dict[PlaneName, Finding] = {}
         self._told: set[PlaneName] = set()
 
-    def needs_look(self, project: PlaneName, name: Named, now: timedelta) -> bool:
+    def needs_look(self, plane: PlaneName, name: Named, now: timedelta) -> bool:
         """Whether somebody has to list again before this object can be judged."""
-        found = self._findings.get(project)
+        found = self._findings.get(plane)
         if found is None:
             return True
         if found.is_large:
@@ -82,34 +82,34 @@ class MassDeleteGuard:
         return now - found.at >= FRESH_FOR or name not in found.missing
 
     def record(
-        self, project: PlaneName, missing: frozenset[Named], total: int, now: timedelta
+        self, plane: PlaneName, missing: frozenset[Named], total: int, now: timedelta
     ) -> None:
         """Somebody has listed."""
-        before = self._findings.get(project)
+        before = self._findings.get(plane)
         found = Finding(now, missing, total, missing)
         if found.is_large:
             is_second = before is not None and before.is_large
             allowed = missing & before.missing if before and is_second else frozenset[Named]()
             found = Finding(now, missing, total, allowed)
             if not is_second:
-                self._told.discard(project)
-        self._findings[project] = found
+                self._told.discard(plane)
+        self._findings[plane] = found
 
-    def judge(self, project: PlaneName, name: Named, now: timedelta) -> Ruling:
+    def judge(self, plane: PlaneName, name: Named, now: timedelta) -> Ruling:
         """By the last finding; without one nothing is removed."""
-        found = self._findings.get(project)
+        found = self._findings.get(plane)
         if found is None:
             return Held(0, 0, SOON)
         if name in found.allowed:
             return Allowed()
         if not found.is_large:
             return Held(len(found.missing), found.total, SOON)
-        is_news = project not in self._told
-        self._told.add(project)
+        is_news = plane not in self._told
+        self._told.add(plane)
         wait = max(ZERO, found.at + APART - now)
         return Held(len(found.missing), found.total, wait, is_news)
 
     def forget(self, is_gone: Callable[[PlaneName], bool]) -> None:
-        for project in [project for project in self._findings if is_gone(project)]:
-            del self._findings[project]
-            self._told.discard(project)
+        for plane in [plane for plane in self._findings if is_gone(plane)]:
+            del self._findings[plane]
+            self._told.discard(plane)
