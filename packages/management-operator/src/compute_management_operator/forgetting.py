@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compute_management_operator.assembly import ignore_change
 from compute_operator_kit.cache import Change
 from compute_operator_kit.keys import Kind, PlaneName, Role
+from compute_operator_kit.parts import ignore_change
 from compute_operator_kit.planes import Plane
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compute_api_types import labels, names
-from compute_management_operator.assembly import Reach
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.errors import UnavailableError
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
 from compute_operator_kit.kube import Page, Selector, Writer
 from compute_operator_kit.objects import Absent, Metadata, Snapshot
+from compute_operator_kit.reach import Reach
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.federation import controller as federation
 from compute_management_operator.policy import controller as policy
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_management_operator.projection import controller as projection
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.kube import Kube, Writer
+from compute_operator_kit.parts import Part
 
 # Whoever needs a UID asks in the name of the controller that federates.
 READER: Final = Writer("federation", labels.FEDERATION_MANAGER)

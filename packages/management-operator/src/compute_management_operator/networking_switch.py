@@ -19,7 +19,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from compute_management_operator.assembly import Reach, ignore_change
 from compute_management_operator.kinds import LOCATION, NETWORK
 from compute_management_operator.networking import Consulting, Networking
 from compute_operator_kit.cache import Change, Serving
@@ -27,7 +26,9 @@ from compute_operator_kit.clock import Clock
 from compute_operator_kit.errors import ReconcileError
 from compute_operator_kit.keys import Kind, PlaneName, Role
 from compute_operator_kit.kube import NotServed, Writer
+from compute_operator_kit.parts import ignore_change
 from compute_operator_kit.planes import Plane
+from compute_operator_kit.reach import Reach
 
 ASK_AGAIN: Final = timedelta(seconds=30)
 NETWORKING_KINDS: Final = (LOCATION, NETWORK)

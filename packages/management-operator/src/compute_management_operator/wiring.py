@@ -21,13 +21,7 @@ from typing import Final
 
 from compute_management_operator import hub_side
 from compute_management_operator.admission.review import Admission
-from compute_management_operator.assembly import (
-    Part,
-    Reach,
-    Tools,
-    controllers_of,
-    merge_watched,
-)
+from compute_management_operator.assembly import Tools
 from compute_management_operator.discovery import controller as discovery
 from compute_management_operator.discovery.plan import derive_project_url
 from compute_management_operator.kinds import PROJECT
@@ -43,7 +37,9 @@ from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.lane import Limits
 from compute_operator_kit.manager import Manager, Runtime, Workers
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.reconcile import NoSpans, Spans
 
 COMPONENT: Final = "compute-management-operator"

@@ -9,7 +9,7 @@ from typing_extensions import override
 from compute_api_types import labels
 from compute_management_operator.admission.request import Request, parse_request
 from compute_management_operator.admission.review import Admission, Admitted, Undecided
-from compute_management_operator.assembly import Reach, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.kinds import LOCATION, NETWORK
 from compute_management_operator.networking import LOCATION_INDEXES, Networking
 from compute_management_operator.networking_switch import NetworkingSwitch
@@ -19,6 +19,7 @@ from compute_operator_kit.cache import Caches
 from compute_operator_kit.errors import PlaneGoneError
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Kube, Writer
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.testing import (
     FakeCaches,
     FakeClock,

@@ -1,21 +1,17 @@
-"""Who we are to each plane, and the way that no breaker closes."""
+"""Who we are to each plane."""
 
 from __future__ import annotations
 
 import base64
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from compute_management_operator.access import PatientLane, load_identities
-from compute_management_operator.plane_names import HOME
+from compute_management_operator.access import load_identities
 from compute_management_operator.settings import ManagementSettings
 from compute_operator_kit.configuration import ConfigurationError, validate_settings
-from compute_operator_kit.errors import ThrottledError, UnavailableError
 from compute_operator_kit.keys import Role
-from compute_operator_kit.lane import Lane
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.testing import FakeClock
 from compute_operator_kit.testing_certificates import Authority
@@ -93,22 +89,3 @@ def test_without_a_pod_and_without_the_variable_there_is_no_home(tmp_path: Path)
     settings = settings_of(federation={"kubeconfigPath": write_kubeconfig(tmp_path, "hub")})
     with pytest.raises(ConfigurationError, match="KUBECONFIG: is not set"):
         load_identities(settings, {}, FakeClock())
-
-
-async def test_the_lease_is_asked_for_although_home_did_not_answer() -> None:
-    clock = FakeClock()
-    patient, other = PatientLane(HOME, clock), Lane(HOME, clock)
-    for lane in (patient, other):
-        for _ in range(5):
-            lane.failed()
-        assert lane.is_open
-    with pytest.raises(UnavailableError):
-        await other.admit()
-    await patient.admit()
-
-
-async def test_a_pause_the_server_asked_for_holds_for_everybody() -> None:
-    patient = PatientLane(HOME, FakeClock())
-    patient.answered(429, timedelta(seconds=3))
-    with pytest.raises(ThrottledError):
-        await patient.admit()

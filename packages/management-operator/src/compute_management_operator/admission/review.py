@@ -31,12 +31,13 @@ from compute_management_operator.admission.observe import (
     observe_plane,
 )
 from compute_management_operator.admission.request import Request, parse_request
-from compute_management_operator.assembly import Reach, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_operator_kit.errors import PlaneGoneError
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.measures import Measures
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.wire import JsonMapping, JsonObject, member_object, member_text
 
 NAME: Final = "admission"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, TypeAlias, assert_never
 
-from compute_management_operator.assembly import Part, Reach, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.discovery.engaging import LATE_AFTER, Engaging
 from compute_management_operator.discovery.observe import (
     PROJECT_INDEXES,
@@ -20,7 +20,9 @@ from compute_operator_kit.clock import ZERO
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
+from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import Plane, Watched
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.reconcile import Pass, Result
 
 NAME: Final = "discovery"

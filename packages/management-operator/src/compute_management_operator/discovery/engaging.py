@@ -6,12 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from compute_management_operator.assembly import Reach, ignore_change
 from compute_operator_kit.cache import Change
 from compute_operator_kit.clock import ZERO, Clock
 from compute_operator_kit.keys import Kind, PlaneName, Role
 from compute_operator_kit.measures import Measures
+from compute_operator_kit.parts import ignore_change
 from compute_operator_kit.planes import Plane
+from compute_operator_kit.reach import Reach
 
 ENGAGED: Final = "compute_projects_engaged"
 FAILING: Final = "compute_projects_failing"

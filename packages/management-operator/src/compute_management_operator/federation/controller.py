@@ -9,7 +9,7 @@ from typing import Final
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.federation import mapping, status
 from compute_management_operator.federation.lookups import Lookups
 from compute_management_operator.federation.memory import Memory
@@ -37,6 +37,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.mass_delete import MassDeleteGuard
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied
+from compute_operator_kit.parts import Part
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 from compute_operator_kit.span_attributes import annotate_pass
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.hub_caches import HUB_CACHES
 from compute_management_operator.identities import Place, read_place
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY, PROJECT
@@ -26,6 +26,7 @@ from compute_operator_kit.keys import ObjectKey, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.objects import Absent, Unreadable
 from compute_operator_kit.outcomes import Applied, Effect
+from compute_operator_kit.parts import Part
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 from compute_operator_kit.span_attributes import annotate_pass
 

@@ -11,7 +11,7 @@ from typing import Final
 from compute_api_types import labels, reasons
 from compute_api_types.reasons import QuarantineReason
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.episodes import Episodes
 from compute_management_operator.forgetting import ForgetPlanes
 from compute_management_operator.fresh_reads import FreshReads
@@ -35,6 +35,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.mass_delete import MassDeleteGuard
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied, Effect
+from compute_operator_kit.parts import Part
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 from compute_operator_kit.span_attributes import annotate_pass
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.assembly import Part, Tools
+from compute_management_operator.assembly import Tools
 from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
 from compute_management_operator.networking import LOCATION_INDEXES, Consulting, Networking
 from compute_management_operator.networking_switch import NetworkingSwitch
@@ -22,6 +22,7 @@ from compute_operator_kit.intents import Plan
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.outcomes import Applied
+from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import Watched
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 

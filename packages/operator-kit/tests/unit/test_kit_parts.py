@@ -6,14 +6,18 @@ from collections.abc import Iterable
 
 import pytest
 
-from compute_management_operator.assembly import Part, Reach, controllers_of, merge_watched
-from compute_management_operator.kinds import DEPLOYMENT, LOCATION, WORKLOAD
 from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Selector
 from compute_operator_kit.objects import Metadata
+from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Watched
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.wire import JsonObject
+
+WORKLOAD = Kind("example.datumapis.com", "v1", "workloads", "Workload")
+DEPLOYMENT = Kind("example.datumapis.com", "v1", "deployments", "Deployment")
+LOCATION = Kind("example.datumapis.com", "v1", "locations", "Location")
 
 
 def by_name(metadata: Metadata, _: JsonObject) -> Iterable[str]:
