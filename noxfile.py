@@ -132,7 +132,13 @@ def lock(session: nox.Session) -> None:
     tool(session, "locks", *session.posargs)
 
 
-GENERATED: Final = ("crds", "interpreter", "reference_conditions", "reference_quota_client")
+GENERATED: Final = (
+    "crds",
+    "dashboard",
+    "interpreter",
+    "reference_conditions",
+    "reference_quota_client",
+)
 
 
 @nox.session
