@@ -1,0 +1,161 @@
+"""Requests of cells and what becomes of them: one table for the admission policies in CEL and for
+their Python form.
+
+Each row is one request on one object. The users of the table hold every right on the kind, so what
+refuses is the policy alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from compute_api_types import labels
+
+Verb = Literal["create", "apply", "replace", "patch", "status", "delete", "delete_all"]
+Labels = dict[str, str]
+
+DFW: Final = "compute:cell:dfw-1"
+NOBODY: Final = "compute:cell:"
+NO_CELL: Final = "the user names no cell"
+ELSEWHERE: Final = "a cell writes Instances only in namespaces of projects (ns-…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A policy, and the kind it guards."""
+
+    policy: str
+    label: str
+    kind: str
+
+    @property
+    def not_own(self) -> str:
+        return f"label {self.label} must name the cell that writes"
+
+    @property
+    def not_yours(self) -> str:
+        return f"the {self.kind} belongs to another cell"
+
+
+INSTANCES: Final = Guard("compute-cell-instances", labels.CELL, "Instance")
+CLAIMS: Final = Guard("compute-cell-claims", labels.SOURCE_CLUSTER, "ResourceClaim")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What somebody asks; `refused` is the policy's message, empty where it has nothing against
+    it.
+    """
+
+    title: str
+    guard: Guard
+    user: str
+    verb: Verb
+    # None: there is no such object yet; likewise None for what a request does not carry.
+    found: Labels | None = None
+    wanted: Labels | None = None
+    in_project: bool = True
+    refused: str = ""
+
+
+def _rows(guard: Guard) -> tuple[Row, ...]:
+    own, other = {guard.label: "dfw-1"}, {guard.label: "ord-1"}
+    empty: Labels = {guard.label: ""}
+    foreign = {"somebody.example.com/else": "dfw-1"}
+    not_own, not_yours = guard.not_own, guard.not_yours
+    return (
+        # A new object says whose it is.
+        Row("create, own", guard, DFW, "create", None, own),
+        Row("create, own, by apply", guard, DFW, "apply", None, own),
+        Row("create, another's", guard, DFW, "create", None, other, refused=not_own),
+        Row("create, another's, by apply", guard, DFW, "apply", None, other, refused=not_own),
+        Row("create, nobody's", guard, DFW, "create", None, {}, refused=not_own),
+        Row("create, empty label", guard, DFW, "create", None, empty, refused=not_own),
+        Row("create, other labels", guard, DFW, "create", None, foreign, refused=not_own),
+        Row(
+            "create, name as a prefix",
+            guard,
+            DFW,
+            "create",
+            None,
+            {guard.label: "dfw-10"},
+            refused=not_own,
+        ),
+        Row(
+            "create, other case",
+            guard,
+            DFW,
+            "create",
+            None,
+            {guard.label: "DFW-1"},
+            refused=not_own,
+        ),
+        # An object that is there: before and after must be the writer's, but nobody's is adopted.
+        Row("replace own", guard, DFW, "replace", own, own),
+        Row("patch own", guard, DFW, "patch", own, own),
+        Row("apply over own", guard, DFW, "apply", own, own),
+        Row("adopt nobody's", guard, DFW, "patch", {}, own),
+        Row("adopt an empty label", guard, DFW, "patch", empty, own),
+        Row("adopt nobody's by apply", guard, DFW, "apply", {}, own),
+        Row("leave nobody's as it is", guard, DFW, "replace", {}, {}, refused=not_own),
+        Row("take another's", guard, DFW, "patch", other, own, refused=not_yours),
+        Row("take another's by apply", guard, DFW, "apply", other, own, refused=not_yours),
+        Row("change another's", guard, DFW, "replace", other, other, refused=not_own),
+        Row("give own away", guard, DFW, "patch", own, other, refused=not_own),
+        Row("drop the label of own", guard, DFW, "replace", own, {}, refused=not_own),
+        # A status write cannot move labels: what it carries in its metadata is put back first.
+        Row("status of own", guard, DFW, "status", own, own),
+        Row("status of own, forged label", guard, DFW, "status", own, other),
+        Row("status of another's", guard, DFW, "status", other, other, refused=not_own),
+        Row("status of another's, forged", guard, DFW, "status", other, own, refused=not_own),
+        Row("status of nobody's", guard, DFW, "status", {}, own, refused=not_own),
+        # A delete carries no new object.
+        Row("delete own", guard, DFW, "delete", own),
+        Row("delete nobody's", guard, DFW, "delete", {}),
+        Row("delete an empty label", guard, DFW, "delete", empty),
+        Row("delete another's", guard, DFW, "delete", other, refused=not_yours),
+        Row("delete all, own", guard, DFW, "delete_all", own),
+        Row("delete all, another's", guard, DFW, "delete_all", other, refused=not_yours),
+        # Who is no cell by name is none of the policy's business; half a name is no cell.
+        Row("no cell name, create", guard, NOBODY, "create", None, empty, refused=NO_CELL),
+        Row("no cell name, delete", guard, NOBODY, "delete", {}, refused=NO_CELL),
+        Row("another user, create", guard, "system:admin", "create", None, other),
+        Row("another user, delete", guard, "system:admin", "delete", other),
+        Row("a user named alike", guard, "compute:cells:dfw-1", "patch", other, own),
+    )
+
+
+TABLE: Final = (
+    *_rows(INSTANCES),
+    *_rows(CLAIMS),
+    # Copies of Instances live in namespaces of the hub; claims in whatever a project has.
+    Row(
+        "create elsewhere",
+        INSTANCES,
+        DFW,
+        "create",
+        None,
+        {labels.CELL: "dfw-1"},
+        in_project=False,
+        refused=ELSEWHERE,
+    ),
+    Row(
+        "delete elsewhere",
+        INSTANCES,
+        DFW,
+        "delete",
+        {labels.CELL: "dfw-1"},
+        in_project=False,
+        refused=ELSEWHERE,
+    ),
+    Row(
+        "create elsewhere",
+        CLAIMS,
+        DFW,
+        "create",
+        None,
+        {labels.SOURCE_CLUSTER: "dfw-1"},
+        in_project=False,
+    ),
+)

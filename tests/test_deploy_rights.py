@@ -1,0 +1,257 @@
+"""The roles of `deploy/` are the table of operations.md 5, and none could grow beyond it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from compute_api_types.wire import JsonObject
+from e2e.manifests import DEPLOY, render
+from e2e.objects import object_at, objects_at, text_at, texts_at
+from e2e.shipped.places import OVERLAYS
+from e2e.shipped.rights import READING, Right, granted_by, parse_table, roles_in
+from tools.workspace import ROOT
+
+PAGE = (ROOT / "docs/spec/operations.md").read_text("utf-8")
+TABLE = parse_table(PAGE)
+CLUSTER = "ClusterRole"
+Subject: TypeAlias = tuple[str, str, str]  # kind, namespace, name
+Bound: TypeAlias = tuple[str, tuple[Subject, ...]]  # role and subjects
+# Where the roles of an identity are, and which they are; names in the table must be these.
+HELD: dict[str, tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = {
+    "A": (("milo", ((CLUSTER, "compute-management-operator-project"),)),),
+    "B": (("hub", ((CLUSTER, "compute-management-operator"),)),),
+    "C": (("hub", ((CLUSTER, "compute-cell-operator"),)),),
+    "D": (("cell", ((CLUSTER, "compute-cell-operator"),)),),
+    "E": (("milo", ((CLUSTER, "compute-cell-operator-quota"),)),),
+    "F": tuple(
+        (
+            folder,
+            (
+                ("Role", f"compute-{folder}-operator"),
+                (CLUSTER, f"compute-{folder}-operator-metrics"),
+            ),
+        )
+        for folder in ("management", "cell")
+    ),
+    "G": (
+        ("hub", ((CLUSTER, "compute-cell-decommission"),)),
+        ("milo", ((CLUSTER, "compute-cell-decommission-quota"),)),
+    ),
+}
+# Rights that are a way to further rights, or to somebody's secrets.
+FORBIDDEN_VERBS = {"*", "escalate", "bind", "impersonate"}
+FORBIDDEN_RESOURCES = {"*", "secrets", "configmaps", "serviceaccounts/token"}
+FORBIDDEN_GROUPS = {
+    "*",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "rbac.authorization.k8s.io",
+}
+
+
+@cache
+def rendered(folder: str) -> list[JsonObject]:
+    return render(DEPLOY / folder)
+
+
+def without_names(rights: set[Right]) -> set[Right]:
+    return {Right(right.group, right.resource, right.verb) for right in rights}
+
+
+def test_the_page_has_the_identities_a_to_g() -> None:
+    assert sorted({line.identity for line in TABLE}) == sorted(HELD)
+    assert len(TABLE) == 36  # A 8, B 7, C 4, D 8, E 2, F 3, G 4
+
+
+@pytest.mark.parametrize("identity", sorted(HELD))
+def test_roles_of_an_identity_grant_what_its_lines_say(identity: str) -> None:
+    lines = [line for line in TABLE if line.identity == identity]
+    for folder, names in HELD[identity]:
+        roles = roles_in(rendered(folder))
+        granted = {right for name in names for right in granted_by(roles[name])}
+        named = {name for _, name in names}
+        # F has no name of its own in the table: every operator has its own roles.
+        wanted = {right for line in lines if line.role in {"", *named} for right in line.rights}
+        assert wanted
+        assert without_names(granted) == wanted, folder
+
+
+def test_role_names_of_the_page_are_those_of_the_manifests() -> None:
+    told = {(line.identity, line.role) for line in TABLE if line.role}
+    held = {
+        (identity, name)
+        for identity, places in HELD.items()
+        if identity != "F"
+        for _, names in places
+        for _, name in names
+    }
+    assert told == held
+
+
+def test_no_role_stands_beside_the_table() -> None:
+    known = {
+        (folder, *name) for places in HELD.values() for folder, names in places for name in names
+    }
+    for folder in ("hub", "milo", "management", "cell"):
+        for name in roles_in(rendered(folder)):
+            if name != (CLUSTER, "compute-metrics-reader"):
+                assert (folder, *name) in known
+
+
+@pytest.mark.parametrize("overlay", sorted(OVERLAYS))
+def test_no_right_leads_to_more_rights_or_to_secrets(overlay: str) -> None:
+    for role in roles_in(rendered(overlay)).values():
+        for right in granted_by(role):
+            assert right.verb not in FORBIDDEN_VERBS, right
+            assert right.resource not in FORBIDDEN_RESOURCES, right
+            assert right.group not in FORBIDDEN_GROUPS, right
+
+
+@pytest.mark.parametrize("overlay", sorted(OVERLAYS))
+def test_what_is_watched_is_got_and_listed_by_the_same_rule(overlay: str) -> None:
+    for role in roles_in(rendered(overlay)).values():
+        for rule in objects_at(role, "rules"):
+            if "watch" in texts_at(rule, "verbs"):
+                assert set(READING) <= set(texts_at(rule, "verbs"))
+
+
+@pytest.mark.parametrize("folder", ["management", "cell"])
+def test_lease_is_read_and_written_by_its_name_alone(folder: str) -> None:
+    name = f"compute-{folder}-operator"
+    role = roles_in(rendered(folder))["Role", name]
+    leases = {right for right in granted_by(role) if right.resource == "leases"}
+    group = "coordination.k8s.io"
+    assert leases == {
+        Right(group, "leases", "create"),
+        Right(group, "leases", "get", (name,)),
+        Right(group, "leases", "update", (name,)),
+    }
+
+
+def test_metrics_readers_may_get_metrics_and_nothing_else() -> None:
+    for folder in ("management", "cell", "single-cluster"):
+        reader = roles_in(rendered(folder))[CLUSTER, "compute-metrics-reader"]
+        assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+
+
+def bindings(folder: str) -> dict[str, Bound]:
+    """Role and subjects by the binding's name."""
+    return {
+        f"{text_at(one, 'kind')}/{text_at(one, 'metadata', 'name')}": (
+            f"{text_at(one, 'roleRef', 'kind')}/{text_at(one, 'roleRef', 'name')}",
+            tuple(
+                (text_at(who, "kind"), text_at(who, "namespace"), text_at(who, "name"))
+                for who in objects_at(one, "subjects")
+            ),
+        )
+        for one in rendered(folder)
+        if text_at(one, "kind") in {"RoleBinding", "ClusterRoleBinding"}
+    }
+
+
+MANAGEMENT: Subject = ("ServiceAccount", "compute-system", "compute-management-operator")
+CELL: Subject = ("ServiceAccount", "compute-system", "compute-cell-operator")
+MANAGEMENT_USER: Subject = (
+    "User",
+    "",
+    "system:serviceaccount:compute-system:compute-management-operator",
+)
+AT_HOME: dict[str, dict[str, Bound]] = {
+    who[2]: {
+        f"RoleBinding/{who[2]}": (f"Role/{who[2]}", (who,)),
+        f"ClusterRoleBinding/{who[2]}-metrics": (f"ClusterRole/{who[2]}-metrics", (who,)),
+    }
+    for who in (MANAGEMENT, CELL)
+}
+OWN_PLANE: dict[str, Bound] = {
+    "ClusterRoleBinding/compute-cell-operator": ("ClusterRole/compute-cell-operator", (CELL,))
+}
+PROJECTS = "compute-management-operator-project"
+BOUND: dict[str, dict[str, Bound]] = {
+    "crds": {},
+    "hub": {
+        "ClusterRoleBinding/compute-management-operator": (
+            "ClusterRole/compute-management-operator",
+            (MANAGEMENT_USER,),
+        )
+    },
+    "hub/cells/example": {
+        "ClusterRoleBinding/compute-cell-operator:example": (
+            "ClusterRole/compute-cell-operator",
+            (("User", "", "compute:cell:example"),),
+        )
+    },
+    "milo": {f"ClusterRoleBinding/{PROJECTS}": (f"ClusterRole/{PROJECTS}", (MANAGEMENT_USER,))},
+    "milo/cells/example": {
+        "ClusterRoleBinding/compute-cell-operator-quota:example": (
+            "ClusterRole/compute-cell-operator-quota",
+            (("User", "", "compute:cell:example"),),
+        )
+    },
+    "management": AT_HOME[MANAGEMENT[2]],
+    "cell": AT_HOME[CELL[2]] | OWN_PLANE,
+    # Roles A, D and F, bound locally.
+    "single-cluster": AT_HOME[MANAGEMENT[2]]
+    | AT_HOME[CELL[2]]
+    | OWN_PLANE
+    | {f"ClusterRoleBinding/{PROJECTS}": (f"ClusterRole/{PROJECTS}", (MANAGEMENT,))},
+}
+
+
+@pytest.mark.parametrize("overlay", sorted(OVERLAYS))
+def test_everybody_is_bound_to_his_own_role_and_nobody_to_that_of_a_person(overlay: str) -> None:
+    assert bindings(overlay) == BOUND[overlay]
+
+
+def test_single_cluster_has_the_same_role_as_the_milo_root() -> None:
+    name = (CLUSTER, PROJECTS)
+    here, there = (roles_in(rendered(folder))[name] for folder in ("single-cluster", "milo"))
+    assert here["rules"] == there["rules"]
+
+
+def test_owner_refs_adds_the_finalizers_of_owners_and_nothing_else(tmp_path: Path) -> None:
+    overlay = tmp_path / "kustomization.yaml"
+    added: set[Right] = set()
+    for folder in ("hub", "milo", "cell"):
+        (tmp_path / "deploy").unlink(missing_ok=True)
+        (tmp_path / "deploy").symlink_to(DEPLOY)
+        overlay.write_text(
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+            f"resources: [deploy/{folder}]\ncomponents: [deploy/components/owner-refs]\n",
+            "utf-8",
+        )
+        with_patch, without = roles_in(render(tmp_path)), roles_in(rendered(folder))
+        for name, role in with_patch.items():
+            added |= granted_by(role) - granted_by(without[name])
+    assert added == {
+        Right("compute.datumapis.com", f"{owner}/finalizers", "update")
+        for owner in ("workloads", "workloaddeployments")
+    }
+
+
+def test_roles_say_which_identity_they_are() -> None:
+    """A reader of a role finds its line of the table by the letter."""
+    files = {
+        "A": "milo/roles/management/role.yaml",
+        "B": "hub/rbac/management.yaml",
+        "C": "hub/rbac/cell.yaml",
+        "D": "cell/operator/role.yaml",
+        "E": "milo/roles/cell/role.yaml",
+        "F": "management/operator/rbac.yaml",
+        "G": "hub/rbac/decommission.yaml",
+    }
+    for letter, name in files.items():
+        assert (DEPLOY / name).read_text("utf-8").startswith(f"# {letter}: ")
+
+
+def test_cell_templates_are_one_name_put_in_three_places() -> None:
+    for side in ("hub", "milo"):
+        (binding,) = rendered(f"{side}/cells/example")
+        labels = object_at(binding, "metadata", "labels")
+        assert labels["compute.datumapis.com/cell"] == "example"
+        text = (DEPLOY / side / "cells/example/binding.yaml").read_text("utf-8")
+        assert text.count("example") == 3

@@ -1,0 +1,76 @@
+"""The overlays that the installation page shows render, and change what they say they change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compute_api_types.wire import JsonObject
+from e2e.manifests import DEPLOY, render
+from e2e.objects import name_of, object_at, objects_at, text_at
+from tools.workspace import ROOT
+
+PAGE = (ROOT / "docs/howto/install.md").read_text("utf-8")
+SHOWN = re.compile(r"^```yaml\n# (my/\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+OVERLAYS: dict[str, str] = dict(SHOWN.findall(PAGE))
+DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Path:
+    """A repository of a platform team beside ours."""
+    (tmp_path / "deploy").symlink_to(DEPLOY)
+    for path, text in OVERLAYS.items():
+        written = tmp_path / path
+        written.parent.mkdir(parents=True)
+        written.write_text(text.replace("sha256:…", DIGEST), "utf-8")
+    return tmp_path / "my"
+
+
+def objects_of(folder: Path) -> dict[str, JsonObject]:
+    return {f"{text_at(one, 'kind')}/{name_of(one)}": one for one in render(folder)}
+
+
+def image_of(deployment: JsonObject) -> str:
+    (container,) = objects_at(deployment, "spec", "template", "spec", "containers")
+    return text_at(container, "image")
+
+
+def test_page_shows_an_overlay_for_each_operator() -> None:
+    assert sorted(OVERLAYS) == [
+        "my/cells/dfw-1/kustomization.yaml",
+        "my/management/kustomization.yaml",
+    ]
+
+
+def test_overlay_of_a_cell_renders_with_its_own_configuration(installation: Path) -> None:
+    folder = installation / "cells/dfw-1"
+    (folder / "config.yaml").write_text("cell: mine\n", "utf-8")
+    found = objects_of(folder)
+    assert object_at(found["ConfigMap/compute-cell-config"], "data") == {
+        "config.yaml": "cell: mine\n"
+    }
+    deployment = found["Deployment/compute-cell-operator"]
+    assert deployment["spec"] != object_at(
+        objects_of(DEPLOY / "cell")["Deployment/compute-cell-operator"], "spec"
+    )
+    assert image_of(deployment) == f"registry.example.net/compute-cell-operator@{DIGEST}"
+    assert "PodDisruptionBudget/compute-cell-operator" in found
+    assert "NetworkPolicy/compute-cell-operator" in found
+
+
+def test_overlay_of_management_says_where_hub_and_milo_are(installation: Path) -> None:
+    folder = installation / "management"
+    for plane in ("hub", "milo"):
+        (folder / f"{plane}.kubeconfig").write_text(f"{plane} is here\n", "utf-8")
+        (folder / f"{plane}-ca.crt").write_text(f"authority of {plane}\n", "utf-8")
+    found = objects_of(folder)
+    for plane in ("hub", "milo"):
+        assert object_at(found[f"ConfigMap/compute-{plane}-kubeconfig"], "data") == {
+            "kubeconfig": f"{plane} is here\n",
+            "ca.crt": f"authority of {plane}\n",
+        }
+    image = image_of(found["Deployment/compute-management-operator"])
+    assert image == f"registry.example.net/compute-management-operator@{DIGEST}"
