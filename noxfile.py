@@ -95,26 +95,55 @@ def contract(session: nox.Session) -> None:
 
 
 @nox.session
+def sim(session: nox.Session) -> None:
+    """Every scenario on simulated planes, every oracle after it; `-- --plan F` replays a run."""
+    sync_dev(session)
+    side_by_side = ("--numprocesses", "auto", "--dist", "load")
+    folders = ("e2e/scenarios", "e2e/faults/tests", "e2e/backends/tests")
+    session.run("pytest", "--planes", "sim", *side_by_side, *folders, *session.posargs)
+
+
+@nox.session
 def planes(session: nox.Session) -> None:
     """Builds the real planes: etcd, Kubernetes and Karmada."""
     sync_dev(session)
     session.run("python", "-m", "e2e.planes", "build", *session.posargs)
 
 
+# Contracts whose bodies run on real servers too; the others are played on simulated planes alone.
+REAL_CONTRACTS: Final = (
+    "packages/sim-planes/tests/contract",
+    "packages/quota-client/tests/contract/test_milo_contract.py",
+)
+KUBECTL_CONTRACT: Final = "packages/sim-planes/tests/contract/test_api_server_kubectl.py"
+
+
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """What needs real planes, on real planes."""
+    """Contracts and `tests/cluster` on real planes, built first where they are not; `-- --soak`."""
     sync_dev(session)
     session.run("python", "-m", "e2e.planes", "build")
-    folders = (*tests_of("cluster"), "e2e/planes/tests/cluster")
-    session.run("pytest", "--planes", "real", *folders, *session.posargs)
+    asked = [argument for argument in session.posargs if argument != "--soak"]
+    folders = (*REAL_CONTRACTS, *tests_of("cluster"), "e2e/planes/tests/cluster")
+    session.run("pytest", "--planes", "real", *folders, *asked)
+    # The simulated server owes kubectl the same, and where nothing was built there is none.
+    session.run("python", "-m", "e2e.planes", "with-kubectl", "pytest", KUBECTL_CONTRACT)
+    if "--soak" in session.posargs:
+        session.run("python", "-m", "e2e.planes", "soak")
+
+
+@nox.session
+def images(session: nox.Session) -> None:
+    """Both images from their Containerfiles, and what must be true of them; needs root."""
+    sync_dev(session)
+    tool(session, "images", *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def test(session: nox.Session) -> None:
     """What a stranger runs: `check`, then every level of tests that needs Python alone."""
     told = ("stories",) if tests_of("stories") else ()
-    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), *told, "contract"):
+    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), *told, "contract", "sim"):
         session.notify(name)
 
 

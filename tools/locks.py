@@ -49,6 +49,7 @@ class Target:
 TARGETS: Final = (
     Target("door", groups=("door",)),
     Target("dev", groups=("dev",)),
+    Target("image-builder", groups=("image-builder",)),
     *(Target(folder, package=folder) for folder in OPERATORS),
     *(
         Target(f"{folder}-tests", package=folder, groups=("test", f"test-{folder}"))

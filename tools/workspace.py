@@ -46,6 +46,12 @@ class Package:
     def import_name(self) -> str:
         return "compute_" + self.folder.replace("-", "_")
 
+    @property
+    def version(self) -> str:
+        document = tomllib.loads((self.path / "pyproject.toml").read_text("utf-8"))
+        found: str = document["project"]["version"]
+        return found
+
     def requirements(self) -> list[str]:
         """What the package declares to need, as its metadata has it."""
         document = tomllib.loads((self.path / "pyproject.toml").read_text("utf-8"))

@@ -1,0 +1,89 @@
+"""`python -m tools.images`: builds both images and prints what they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Final
+
+from e2e.manifests import render
+from tools.images import base, checklist
+from tools.images.buildah import Buildah
+from tools.images.checklist import Check
+from tools.images.commands import ImagesError, check_tools
+from tools.images.sbom import write_sbom
+from tools.images.wheelhouse import make_wheelhouse
+from tools.workspace import OPERATORS, ROOT, Package
+
+FOLDER: Final = ROOT / ".images"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Build both images and check them.")
+    parser.add_argument("--base-image", default="", help="use this base instead of Debian's")
+    chosen: str = parser.parse_args().base_image
+    try:
+        check_tools(is_root=os.geteuid() == 0)
+        buildah = Buildah(FOLDER / "buildah")
+        name = chosen or base.NAME
+        if not chosen:
+            print("base: from Debian's packages", flush=True)
+            base.make_base(buildah, FOLDER / "base")
+        problems = [problem for folder in OPERATORS for problem in _make(buildah, folder, name)]
+    except ImagesError as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    print(f"{len(OPERATORS)} images, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+def _make(buildah: Buildah, folder: str, base_image: str) -> list[str]:
+    binary = f"compute-{folder}"
+    image = f"localhost/{binary}:dev"
+    print(f"{binary}: wheels", flush=True)
+    make_wheelhouse(folder, FOLDER / folder / "wheels")
+    containerfile = Package(folder).path / "Containerfile"
+    given = {"BASE_IMAGE": base_image, "VERSION": Package(folder).version}
+    print(f"{binary}: building twice", flush=True)
+    first, second = (buildah.build(containerfile, image, given) for _ in range(2))
+    checks = [
+        Check("built twice, equal ids", "" if first == second else f"{first} and {second}"),
+        *checklist.check_configuration(buildah.configuration(image), binary),
+    ]
+    with buildah.mounted(image) as root:
+        checks += checklist.check_files(root)
+        checks += checklist.check_start(root, binary, _shipped_configuration(folder))
+        unpacked = checklist.measure(root / "app")
+    checks += checklist.check_size(unpacked, buildah.measure_last_layer(image))
+    write_sbom(folder, FOLDER / folder / "sbom.cdx.json")
+    buildah.export(image, FOLDER / folder / "image.tar")
+    return _print(binary, first, checks)
+
+
+def _shipped_configuration(folder: str) -> str:
+    """The one that the overlay brings."""
+    overlay = "management" if folder == "management-operator" else "cell"
+    wanted = f"compute-{overlay}-config"
+    for document in render(ROOT / "deploy" / overlay):
+        match document:
+            case {
+                "kind": "ConfigMap",
+                "metadata": {"name": str(name)},
+                "data": {"config.yaml": str(text)},
+            } if name == wanted:
+                return text
+            case _:
+                pass
+    raise ImagesError(f"images: deploy/{overlay} has no ConfigMap {wanted}")
+
+
+def _print(binary: str, image_id: str, checks: list[Check]) -> list[str]:
+    print(f"{binary}: {image_id[:12]}")
+    for check in checks:
+        print(f"  {'FAILED' if check.problem else 'ok':6}  {check.name}  {check.problem}".rstrip())
+    return [check.name for check in checks if check.problem]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Every wheel that an image is made of: those the lock names, ours, and pip's own."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.images.commands import run
+from tools.workspace import ROOT, Package
+
+# Debian 12's, which is the base's; wheels must fit the interpreter in the image, not ours.
+PYTHON: Final = "3.11"
+# Zip files cannot tell an earlier time; the same sources give the same wheel.
+EARLIEST: Final = "315532800"
+
+
+def make_wheelhouse(folder: str, into: Path) -> None:
+    """Fills `into`, from nothing: a wheel of a former lock must not be found there."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    _download(ROOT / "locks" / f"{folder}.txt", into)
+    _download(ROOT / "locks" / "image-builder.txt", into)
+    for sibling in (*Package(folder).siblings(), folder):
+        run(
+            ["uv", "build", "--quiet", "--wheel", "--out-dir", into, Package(sibling).path],
+            {"SOURCE_DATE_EPOCH": EARLIEST},
+        )
+    (into / ".gitignore").unlink(missing_ok=True)
+
+
+def _download(lock: Path, into: Path) -> None:
+    run(
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+            *("--no-deps", "--only-binary", ":all:", "--python-version", PYTHON),
+            *("--require-hashes", "--requirement", lock, "--dest", into),
+        ]
+    )
