@@ -8,8 +8,9 @@ that of receiving.
 from __future__ import annotations
 
 import asyncio
-import gc
+import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -33,14 +34,15 @@ from compute_operator_kit.kube_http import KubeHttp
 from compute_operator_kit.lane import Lane
 from compute_operator_kit.manager import Manager, Runtime
 from compute_operator_kit.planes import Plane, Planes, Setting, Watched
+from compute_operator_kit.process import freeze_heap, return_large_blocks
 from compute_operator_kit.reconcile import Pass, Result
 from compute_operator_kit.system_clock import SystemClock
+from compute_operator_kit.telemetry import Metrics
 
 WRITER = Writer("bench", "bench")
-KINDS = (
-    Kind("", "v1", "configmaps", "ConfigMap"),
-    Kind("", "v1", "secrets", "Secret"),
-    Kind("", "v1", "services", "Service"),
+KINDS = tuple(
+    Kind("compute.datumapis.com", "v1alpha", f"{kind.lower()}s", kind)
+    for kind in ("Workload", "WorkloadDeployment", "Instance")
 )
 
 
@@ -49,6 +51,7 @@ class Counted(TypedDict):
 
     events: int
     passes: int
+    cpu: float  # seconds of this process, all its threads
     latencies: list[float]  # seconds from the sender's stamp to the pass, of the last events
 
 
@@ -64,6 +67,7 @@ class Tally:
         counted: Counted = {
             "events": self.events,
             "passes": self.passes,
+            "cpu": time.process_time(),
             "latencies": self.latencies,
         }
         self.latencies = []
@@ -92,7 +96,8 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = F
 
     Without passes it is a replica that stands by, which does all but the work of the leader.
     """
-    clock, tally = SystemClock(), Tally()
+    return_large_blocks()
+    clock, tally, metrics = SystemClock(), Tally(), Metrics("bench", "0")
     credentials = FileCredentials.from_kubeconfig(kubeconfig, clock=clock)
     origin = _origin(credentials.server)
     async with open_session() as session:
@@ -106,13 +111,15 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = F
                 lane=lane,
                 credentials=credentials,
                 base_path=urlsplit(plane.base_url).path,
+                measures=metrics.measures,
             )
             return KubeHttp(connection, WRITER)
 
-        setting = Setting(clock=clock, random=SystemRandom())
+        setting = Setting(clock=clock, random=SystemRandom(), measures=metrics.measures)
         watched = [Watched(Role.PROJECT, kind) for kind in KINDS]
         planes = Planes(connect, watched, setting)
-        manager = Manager([_counting(tally)], Runtime(Means(planes, clock), SystemRandom()))
+        runtime = Runtime(Means(planes, clock), SystemRandom(), metrics.measures)
+        manager = Manager([_counting(tally)], runtime)
         running = asyncio.create_task(manager.run()) if with_passes else None
         for number in range(planes_wanted):
             name = PlaneName(f"p{number}")
@@ -121,8 +128,7 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = F
         # The kit tells controllers when a plane is complete, not onlookers.
         while not all(planes.get(name).is_synced for name in names):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-        gc.collect()
-        gc.freeze()
+        freeze_heap()
         await answer_questions(tally)
         manager.stop()
         if running is not None:
@@ -159,11 +165,13 @@ def _counting(tally: Tally) -> Controller:
 # --- kopf -----------------------------------------------------------------------------------------
 
 
-async def run_kopf(_kubeconfig: Path, _planes: int) -> None:
-    """The same kind on one plane, through `on.event`, with everything off that can be.
+async def run_kopf(_kubeconfig: Path, _planes: int, *, is_silent: bool = False) -> None:
+    """The same kind on one plane, through `on.event`, logging as `kopf run` does.
 
     It reads the kubeconfig that the environment names, as kopf does.
     """
+    if not is_silent:
+        log_as_kopf_does()
     tally = Tally()
     registry = kopf.OperatorRegistry()
     login: Callable[..., kopf.ConnectionInfo | None] = kopf.login_with_kubeconfig
@@ -173,7 +181,7 @@ async def run_kopf(_kubeconfig: Path, _planes: int) -> None:
         tally.events += 1
         tally.passes += 1
 
-    kopf.on.event("configmaps", registry=registry)(seen)
+    kopf.on.event("workloads.compute.datumapis.com", registry=registry)(seen)
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
@@ -195,13 +203,26 @@ async def run_kopf(_kubeconfig: Path, _planes: int) -> None:
     await operator
 
 
+async def run_kopf_silently(kubeconfig: Path, planes: int) -> None:
+    await run_kopf(kubeconfig, planes, is_silent=True)
+
+
+def log_as_kopf_does() -> None:
+    """Its own set-up, written to nowhere: what a container runtime does with it is not kopf's."""
+    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
+    with contextlib.redirect_stderr(nowhere):  # its handler keeps what it finds now
+        kopf.configure()
+
+
 def main() -> None:
     role, kubeconfig, planes = sys.argv[1:4]
-    run: Callable[[Path, int], Awaitable[None]] = {
+    roles: dict[str, Callable[[Path, int], Awaitable[None]]] = {
         "kit": run_kit,
         "kit-passes": run_kit_with_passes,
         "kopf": run_kopf,
-    }[role]
+        "kopf-silent": run_kopf_silently,
+    }
+    run = roles[role]
 
     async def chosen() -> None:
         await run(Path(kubeconfig), int(planes))

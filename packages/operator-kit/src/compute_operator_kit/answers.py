@@ -42,6 +42,7 @@ from compute_operator_kit.wire import (
 )
 
 MESSAGE_LIMIT: Final = 1024  # the longest a condition or an event may be; more has no reader
+STORAGE_STARTS: Final = "storage is (re)initializing"  # the API server's own words
 CAUSE_LIMIT: Final = 16
 # client-go's wait when a server throttles without saying for how long
 DEFAULT_RETRY_AFTER: Final = timedelta(seconds=1)
@@ -80,6 +81,13 @@ def parse_status(status: int, body: bytes) -> ServerAnswer:
         name=member_text(details, "name")[:253],
         causes=tuple(_parse_cause(item) for item in causes),
     )
+
+
+def is_first_touch(answer: ServerAnswer) -> bool:
+    """Whether a 429 only says that the storage of a kind starts (neighbours.md 2.1): it is neither
+    load nor about the plane.
+    """
+    return answer.status == 429 and STORAGE_STARTS in answer.message
 
 
 def _parse_cause(found: JsonObject) -> Cause:

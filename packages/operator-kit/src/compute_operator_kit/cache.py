@@ -11,17 +11,19 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
+
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.expectations import Expectation, SeenGone, SeenVersion, Waiters
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Absent, Delivered, Metadata, Snapshot, Unreadable
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.wire import JsonObject, UndecodableError
 
 # Values under which an object is found; the body is shared with the store and must not be changed.
 IndexFunction: TypeAlias = Callable[[Metadata, JsonObject], Iterable[str]]
@@ -39,12 +41,11 @@ class Serving(StrEnum):
     NOT_SERVED = "not-served"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One object as the store holds it: what a mapping function sees of it."""
 
     snapshot: Snapshot
-    values: Values = field(default_factory=lambda: _NO_VALUES)
+    values: Values = _NO_VALUES
 
     @property
     def key(self) -> ObjectKey:
@@ -55,8 +56,7 @@ class Entry:
         return self.snapshot.metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """An object before and after; both sides, because what it no longer says must wake
     somebody too.
     """
@@ -73,7 +73,10 @@ class Change:
 
     @property
     def key(self) -> ObjectKey:
-        return self.entries[0].key
+        side = self.before or self.after
+        if side is None:
+            raise InvariantError("reading a change: it has no side")
+        return side.snapshot.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +253,7 @@ class Store:
         before = self._entries.get(place)
         if before is not None and _is_same(before.metadata, snapshot.metadata):
             return None
-        after = Entry(snapshot, self._evaluate(snapshot.metadata, delivered.body))
+        after = Entry(snapshot, self._evaluate(delivered))
         self._entries[place] = after
         self._reindex(place, before, after)
         self._waiters.look(place, self.has_met)
@@ -303,9 +306,17 @@ class Store:
         self._seen = 0
         self._waiters.release_all()
 
-    def _evaluate(self, metadata: Metadata, body: JsonObject) -> Values:
+    def _evaluate(self, delivered: Delivered) -> Values:
         if not self._functions:
-            return _NO_VALUES
+            return _NO_VALUES  # and nobody has decoded the object
+        metadata = delivered.snapshot.metadata
+        try:
+            body = delivered.body
+        except UndecodableError:
+            # Walked over, it looked sound (a number beyond all bounds): who reads it will say so;
+            # the stream goes on.
+            self.index_failures += 1
+            return MappingProxyType(dict.fromkeys(self._functions, ()))
         values = {name: self._values(name, metadata, body) for name in self._functions}
         return MappingProxyType(values)
 

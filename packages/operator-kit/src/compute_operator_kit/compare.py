@@ -61,15 +61,27 @@ def compare(found: JsonObject, wanted: Owned) -> Difference:
 
 def is_same(found: JsonValue, wanted: JsonValue) -> bool:
     """Equality of JSON values."""
+    # Almost always they are, and equal bytes say so in a tenth of the time; `true` and `1` are not.
+    if _is_plain(found) and _is_plain(wanted):
+        return encode_canonical(found) == encode_canonical(wanted) or _is_same(found, wanted)
+    return _is_same(found, wanted)
+
+
+def _is_same(found: JsonValue, wanted: JsonValue) -> bool:
+    """Value by value, whatever kinds of mappings they are: `1` is `1.0` here."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return found.keys() == wanted.keys() and all(
-            is_same(value, wanted[name]) for name, value in found.items()
+            _is_same(value, wanted[name]) for name, value in found.items()
         )
     if _is_list(found) and _is_list(wanted):
-        return len(found) == len(wanted) and all(map(is_same, found, wanted))
+        return len(found) == len(wanted) and all(map(_is_same, found, wanted))
     return found == wanted
+
+
+def _is_plain(value: JsonValue) -> bool:
+    return type(value) is dict or type(value) is list
 
 
 def fingerprint(found: JsonObject, wanted: Owned) -> bytes:

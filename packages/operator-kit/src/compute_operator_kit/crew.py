@@ -9,6 +9,7 @@ that is gone.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Coroutine
 
@@ -35,7 +36,10 @@ class Crew:
         if self._is_stopping:
             work.close()
             return
-        task = asyncio.create_task(work, name=f"{self._name}:{name}")
+        # A context of its own: discovery engages planes from inside a pass, and the task would
+        # carry that pass's log keys and span for as long as it lives.
+        fresh = contextvars.Context()
+        task = asyncio.create_task(work, name=f"{self._name}:{name}", context=fresh)
         self._tasks.add(task)
         task.add_done_callback(lambda ended: self._on_end(ended, on_crash))
 

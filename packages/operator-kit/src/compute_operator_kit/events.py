@@ -28,13 +28,14 @@ from compute_operator_kit.wire import JsonMapping, JsonObject, UndecodableError
 
 EVENT: Final = Kind("", "v1", "events", "Event")
 MAX_MESSAGE_BYTES: Final = 1024  # the API's own limit
+CUT: Final = "..."  # cell.md 14: how a message ends that was longer
 MAX_NAME: Final = 253
 DEFAULT_NAMESPACE: Final = "default"  # where Events about objects without a namespace live
 QUEUE_LIMIT: Final = 200  # per plane; a plane that is away must not fill our memory
 REMEMBERED: Final = 4096  # objects and repeats kept in mind, as in client-go
-REPEATS_FOR: Final = timedelta(
-    minutes=50
-)  # API servers keep an Event for an hour after its last change
+# cell.md 14. What happens again later than that is news; API servers forget an Event an hour after
+# its last change anyway.
+REPEATS_FOR: Final = timedelta(minutes=10)
 # client-go's numbers for one object: a transition storm shows its beginning, then one Event in five
 # minutes.
 BURST: Final = 25
@@ -98,7 +99,11 @@ def derive_event_name(emit: Emit, reporter: Reporter, first: datetime) -> str:
 
 
 def sanitise_message(message: str) -> str:
-    return cut_to_bytes(escape_unprintable(message), MAX_MESSAGE_BYTES)
+    """One printable line, as long as the API allows; one that was cut says so."""
+    printable = escape_unprintable(message)
+    if len(printable.encode("utf-8")) <= MAX_MESSAGE_BYTES:
+        return printable
+    return cut_to_bytes(printable, MAX_MESSAGE_BYTES - len(CUT)) + CUT
 
 
 class Recorder:

@@ -22,6 +22,7 @@ from compute_operator_kit.answers import (
     error_of_answer,
     error_of_connection,
     error_of_garbage,
+    is_first_touch,
     parse_retry_after,
     parse_status,
 )
@@ -114,6 +115,11 @@ class Call:
     body: bytes | None = None
     content_type: str = JSON
     is_probe: bool = False
+    is_question: bool = False  # a POST that changes nothing: a review
+
+    @property
+    def is_mutating(self) -> bool:
+        return self.method in _MUTATING and not self.is_question
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ class Exchange:
         except OSError as cause:
             self._failed(call)
             raise error_of_connection(request, cause) from cause
-        self._answered(call, reply.status, reply.headers)
+        self._answered(call, reply.status, reply.headers, reply.body)
         return reply
 
     async def open(self, call: Call) -> Answer:
@@ -189,7 +195,7 @@ class Exchange:
         headers = {"Accept": JSON, "User-Agent": agent, **await self._at.credentials.headers()}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
-        if call.method in _MUTATING:
+        if call.is_mutating:
             self._count_write(call)
         return await self._at.transport.request(call.method, call.target, headers, call.body)
 
@@ -218,7 +224,7 @@ class Exchange:
         return Request(
             call.doing,
             self._at.plane,
-            is_mutating=call.method in _MUTATING,
+            is_mutating=call.is_mutating,
             is_json_patch=call.content_type == JSON_PATCH,
         )
 
@@ -234,10 +240,14 @@ class Exchange:
         except UndecodableError as cause:
             raise error_of_garbage(self.request_of(call), cause) from cause
 
-    def _answered(self, call: Call, status: int, headers: Mapping[str, str]) -> None:
+    def _answered(
+        self, call: Call, status: int, headers: Mapping[str, str], body: bytes = b""
+    ) -> None:
         retry_after = parse_retry_after(headers) if status >= 400 else None
-        if status == 429 and retry_after is None:
-            retry_after = DEFAULT_RETRY_AFTER
+        if status == 429:
+            # Who asked waits in any case; the plane's other kinds do not wait for this one.
+            is_alone = is_first_touch(parse_status(status, body))
+            retry_after = None if is_alone else retry_after or DEFAULT_RETRY_AFTER
         self._at.lane.answered(status, retry_after)
         self._count_request(call, str(status))
 

@@ -8,6 +8,7 @@ not for us: a credential must not travel elsewhere.
 
 from __future__ import annotations
 
+import io
 import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -15,11 +16,48 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from typing_extensions import override
 from yarl import URL
 
 # Deadlines are the caller's (`exchange.py`): a watch has none, and every other request one for all
 # of it.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None)
+_WATCH: Final = "watch=1"  # as `kube_http.py` asks for one
+
+
+DNS_CACHE_SECONDS: Final = 30
+LARGEST_IN_ONE: Final = 512 * 1024  # the library warns from 1 MiB
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections for requests, and others for watches.
+
+    The buffers of a TLS connection stay as large as the largest answer it has carried: 200 KB after
+    a page of 30 objects of 4 KB. A watch that took such a connection over would hold on to them for
+    as long as its plane is engaged, so watches have a pool of their own.
+    """
+
+    def __init__(self, *, limit: int, ttl_dns_cache: int) -> None:
+        # The library leaves the address in its `socket_factory` untyped.
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            limit=limit, ttl_dns_cache=ttl_dns_cache
+        )
+        self._watches = aiohttp.TCPConnector(limit=limit, ttl_dns_cache=ttl_dns_cache)
+
+    @override
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        if _WATCH in req.url.raw_query_string.split("&"):
+            return await self._watches.connect(req, traces, timeout)
+        return await super().connect(req, traces, timeout)
+
+    @override
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        await self._watches.close(abort_ssl=abort_ssl)
+        await super().close(abort_ssl=abort_ssl)
 
 
 def open_session() -> aiohttp.ClientSession:
@@ -29,7 +67,7 @@ def open_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         # How much may be in flight is decided per plane (`lane.py`), and each watch holds a
         # connection.
-        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
+        connector=_Connector(limit=0, ttl_dns_cache=DNS_CACHE_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=_NO_TIMEOUT,
         trust_env=False,
@@ -63,12 +101,17 @@ class AiohttpTransport:
                 method,
                 url,
                 headers=headers,
-                data=body,
+                data=_payload(body),
                 allow_redirects=False,
                 ssl=self._tls.context() if self._tls else True,
                 server_hostname=self._tls.server_name if self._tls else None,
             )
         return AiohttpAnswer(response)
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """What is large is sent piece by piece: in one, it would hold up everything else."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGEST_IN_ONE else body
 
 
 class AiohttpAnswer:

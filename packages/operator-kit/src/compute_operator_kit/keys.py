@@ -42,6 +42,12 @@ class Kind:
     kind: str
     namespaced: bool = True
 
+    @override
+    def __hash__(self) -> int:
+        # Queues and stores hash keys several times per event: texts remember their hash, tuples of
+        # them do not.
+        return hash(self.kind)
+
     @property
     def api_version(self) -> str:
         """The value of `apiVersion` in objects of this kind."""
@@ -73,6 +79,11 @@ class ObjectKey:
                 f"building a key for {self.kind.kind} {self.name!r}: namespace {self.namespace!r} "
                 f"does not fit a kind that is {'' if self.kind.namespaced else 'not '}namespaced"
             )
+
+    @override
+    def __hash__(self) -> int:
+        # Without the kind: few objects of two kinds meet in one place under one name.
+        return hash((self.plane, self.namespace, self.name))
 
     @override
     def __str__(self) -> str:

@@ -40,17 +40,16 @@ from compute_operator_kit.kube import (
     WatchEvent,
     Writer,
 )
-from compute_operator_kit.objects import Absent, Delivered, Snapshot, parse_object
+from compute_operator_kit.objects import Absent, Delivered, Snapshot
 from compute_operator_kit.paths import collection_path, group_path, object_path, with_query
+from compute_operator_kit.served import parse_served, split_page
 from compute_operator_kit.watch_lines import LineSplitter, parse_event
 from compute_operator_kit.wire import (
-    Json,
     JsonMapping,
     JsonObject,
     UndecodableError,
     encode,
     member_list,
-    member_object,
     member_text,
 )
 
@@ -241,7 +240,7 @@ class KubeHttp:
 
     async def review(self, kind: Kind, body: JsonMapping) -> JsonObject:
         call = self._on_collection("POST", "create", kind, doing="asking for")
-        call = dataclasses.replace(call, body=encode(body))
+        call = dataclasses.replace(call, body=encode(body), is_question=True)
         return self._exchange.decode(call, await self._exchange.send(call), expected=(200, 201))
 
     async def _patch(
@@ -303,30 +302,32 @@ class KubeHttp:
     # reading answers ---------------------------------------------------------------------------
 
     def _snapshot(self, call: Call, reply: Reply, *, expected: Sequence[int]) -> Snapshot:
-        body = self._exchange.decode(call, reply, expected=expected)
+        if reply.status not in expected:
+            raise self._exchange.error_of(call, reply)
         try:
-            return parse_object(self.plane, call.kind, body, reply.body).snapshot
+            return parse_served(self.plane, call.kind, reply.body).snapshot
         except UndecodableError as cause:
             raise error_of_garbage(self._exchange.request_of(call), cause) from cause
 
     def _page(self, call: Call, reply: Reply) -> Page:
-        body = self._exchange.decode(call, reply, expected=(200,))
-        header = member_object(body, "metadata")
-        found = member_list(body, "items")
-        items = [self._item(call.kind, item) for item in found]
+        if reply.status != 200:
+            raise self._exchange.error_of(call, reply)
+        try:
+            pieces = split_page(reply.body)
+        except UndecodableError as cause:
+            raise error_of_garbage(self._exchange.request_of(call), cause) from cause
+        items = [self._item(call.kind, piece) for piece in pieces.items]
         readable = tuple(item for item in items if item is not None)
         return Page(
             items=readable,
-            resource_version=member_text(header, "resourceVersion"),
-            continue_token=member_text(header, "continue"),
+            resource_version=pieces.resource_version,
+            continue_token=pieces.continue_token,
             unreadable=len(items) - len(readable),
         )
 
-    def _item(self, kind: Kind, item: Json) -> Delivered | None:
-        if not isinstance(item, dict):
-            return None
+    def _item(self, kind: Kind, piece: bytes) -> Delivered | None:
         try:
-            return parse_object(self.plane, kind, item, None)
+            return parse_served(self.plane, kind, piece)
         except UndecodableError:
             return None
 

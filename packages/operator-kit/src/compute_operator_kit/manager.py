@@ -32,6 +32,7 @@ from compute_operator_kit.workqueue import Taken
 
 GRACE: Final = timedelta(seconds=8)  # operations.md 2
 REPORT_EVERY: Final = timedelta(seconds=5)
+REPORTS_APART: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Manager:
         self._in_share: Counter[str] = Counter()
         self._active: Counter[str] = Counter()
         self._whole: set[PlaneName] = set()  # planes whose caches were complete once
+        self._reported_at: timedelta | None = None
         self._is_stopping = False
         runtime.means.planes.listen(self)
 
@@ -164,7 +166,16 @@ class Manager:
     def _start_all(self) -> None:
         while len(self._tasks) < self._runtime.workers.total and self._start_one():
             pass
+        self._report()
+
+    def _report(self) -> None:
+        """Now and then, not after every pass: what dashboards show is asked for every few
+        seconds, and telling it costs a third of a pass that finds nothing to do.
+        """
         now = self._means.clock.monotonic()
+        if self._reported_at is not None and now - self._reported_at < REPORTS_APART:
+            return  # the timer of `_arm` comes back to it
+        self._reported_at = now
         for station in self._turns:
             station.report(now)
 

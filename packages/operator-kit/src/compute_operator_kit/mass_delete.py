@@ -88,10 +88,13 @@ class MassDeleteGuard:
         before = self._findings.get(plane)
         found = Finding(now, missing, total, missing)
         if found.is_large:
-            is_second = before is not None and before.is_large
-            allowed = missing & before.missing if before and is_second else frozenset[Named]()
+            if before is not None and before.is_large and now - before.at < APART:
+                return  # two who looked side by side made one finding, not two
+            # One that shares nothing with the last is another loss, however long ago that was.
+            large = before.missing if before is not None and before.is_large else frozenset[Named]()
+            allowed = missing & large
             found = Finding(now, missing, total, allowed)
-            if not is_second:
+            if not allowed:
                 self._told.discard(plane)
         self._findings[plane] = found
 

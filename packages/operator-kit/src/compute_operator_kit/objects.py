@@ -4,16 +4,18 @@ having none.
 A `Snapshot` keeps the bytes the plane sent and a decoded metadata header; the rest is decoded when
 somebody asks, into a fresh copy each time, so that no reader can change what another one sees.
 `Absent` and `Unreadable` are different values because they call for different acts: not knowing is
-not absence. Pure, no I/O.
+not absence. What is built for every event is a `msgspec.Struct`, which takes a tenth of the time of
+a frozen dataclass to build and is one otherwise. Pure, no I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
 from typing_extensions import override
 
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
@@ -27,7 +29,7 @@ from compute_operator_kit.wire import (
     member_text,
 )
 
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,7 @@ class OwnerReference:
     block_owner_deletion: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(msgspec.Struct, frozen=True):
     """The header of an object, read-only: all a mapping function needs without decoding
     the rest.
     """
@@ -67,8 +68,8 @@ class Metadata:
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
-    labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    annotations: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    labels: Mapping[str, str] = NO_TEXTS
+    annotations: Mapping[str, str] = NO_TEXTS
     finalizers: tuple[str, ...] = ()
     owners: tuple[OwnerReference, ...] = ()
 
@@ -82,8 +83,7 @@ class Metadata:
         return next((owner for owner in self.owners if owner.controller), None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """One version of one object, as a plane served it, without `managedFields`."""
 
     key: ObjectKey
@@ -113,14 +113,16 @@ class Snapshot:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """A snapshot together with its decoded form, which is shared and must not be changed
-    or kept.
-    """
+class Delivered(msgspec.Struct, frozen=True):
+    """A snapshot as it arrived, and its decoded form where somebody already had to make one."""
 
     snapshot: Snapshot
-    body: JsonObject
+    decoded: JsonObject | None = None
+
+    @property
+    def body(self) -> JsonObject:
+        """The decoded form: shared, not to be changed or kept."""
+        return self.snapshot.decode() if self.decoded is None else self.decoded
 
 
 def parse_object(plane: PlaneName, kind: Kind, body: JsonObject, raw: bytes | None) -> Delivered:
@@ -133,7 +135,8 @@ def parse_object(plane: PlaneName, kind: Kind, body: JsonObject, raw: bytes | No
         raise UndecodableError(f"reading {kind.kind}: no metadata")
     is_whole = "apiVersion" in body and "kind" in body  # items of a typed list carry neither
     if found.pop("managedFields", None) is not None or not is_whole or raw is None:
-        raw = encode_to_keep({"apiVersion": kind.api_version, "kind": kind.kind, **body})
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+        raw = encode_to_keep(body)
     metadata = parse_metadata(found)
     if not metadata.name or kind.namespaced != bool(metadata.namespace):
         raise UndecodableError(f"reading {kind.kind}: no name, or a namespace that does not fit")
@@ -156,8 +159,8 @@ def parse_metadata(found: JsonObject) -> Metadata:
         generation=member_int(found, "generation"),
         creation_timestamp=member_text(found, "creationTimestamp"),
         deletion_timestamp=member_text(found, "deletionTimestamp"),
-        labels=_parse_texts(labels) if labels else _NOTHING,
-        annotations=_parse_texts(annotations) if annotations else _NOTHING,
+        labels=_parse_texts(labels) if labels else NO_TEXTS,
+        annotations=_parse_texts(annotations) if annotations else NO_TEXTS,
         finalizers=_parse_list(finalizers) if finalizers else (),
         owners=_parse_owners(owners) if owners else (),
     )
@@ -165,7 +168,7 @@ def parse_metadata(found: JsonObject) -> Metadata:
 
 def _parse_texts(found: Json) -> Mapping[str, str]:
     if not isinstance(found, dict):
-        return _NOTHING
+        return NO_TEXTS
     return MappingProxyType({key: text for key, text in found.items() if isinstance(text, str)})
 
 

@@ -9,6 +9,7 @@ the next one. Knows nothing of what runs inside.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -30,6 +31,7 @@ from compute_operator_kit.errors import iter_leaves
 GRACE: Final = timedelta(seconds=8)  # operations.md 2
 # Cancelled work needs a moment to unwind; the kubelet's SIGKILL comes at 15 s.
 HARD_EXIT_AFTER: Final = GRACE + timedelta(seconds=4)
+_M_MMAP_THRESHOLD: Final = -3  # malloc.h
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 logger = logging.getLogger(__name__)
@@ -71,6 +73,7 @@ def run_process(main: Callable[[Lifecycle], Coroutine[None, None, None]]) -> Exi
 
     `main` watches its lifecycle and ends by itself; cancelling it is the last resort.
     """
+    return_large_blocks()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_supervise(main))
@@ -147,6 +150,20 @@ def _exit_hard_later() -> None:
 def report_refusal(refused: ConfigurationError) -> None:
     """One line per problem, where a person or a pod's log looks first."""
     sys.stderr.write(f"{refused}\n")
+
+
+def return_large_blocks() -> None:
+    """Has the C library give blocks of 128 KiB and more back to the system as they are freed.
+
+    By default it begins to keep them once one was freed, for what is as large: here the buffers of
+    connections, 256 KiB each, of which an idle watch touches a few pages as long as they come fresh
+    from the system. Elsewhere than on glibc there is nothing to set.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    set_option(_M_MMAP_THRESHOLD, 128 * 1024)
 
 
 def freeze_heap() -> None:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from compute_operator_kit.apply import Session
 from compute_operator_kit.cache import Caches
@@ -36,6 +36,7 @@ from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.outcomes import Applied, soonest
 
 S = TypeVar("S")
+P = ParamSpec("P")
 
 logger = logging.getLogger(__name__)
 
@@ -197,11 +198,11 @@ def _verdict_of(errors: tuple[ReconcileError, ...]) -> Verdict:
     return Verdict.ERROR
 
 
-def call_safely(call: Callable[[], None], controller: str) -> None:
+def call_safely(controller: str, call: Callable[P, None], *args: P.args, **kw: P.kwargs) -> None:
     """Calls functions of a controller that map changes; one that fails on an odd object is a bug,
     and must not end the reflector that told the change.
     """
     try:
-        call()
+        call(*args, **kw)
     except Exception:  # the other end of what a controller may break
         logger.exception("Dropping a change after a bug", extra={"controller": controller})

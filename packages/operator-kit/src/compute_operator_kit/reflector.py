@@ -53,6 +53,9 @@ from compute_operator_kit.wire import UndecodableError
 # runtime.md, row "cache.py, reflector"
 WATCH_LASTS: Final = (timedelta(seconds=240), timedelta(seconds=480))
 SILENT_FOR: Final = timedelta(seconds=90)  # an API server sends a bookmark about once a minute
+# The alarm is put off at most this often, and so rings that much too early at worst: a timer per
+# event costs more than what reads the event's bytes.
+HEARD_APART: Final = timedelta(seconds=1)
 ASK_AGAIN: Final = timedelta(seconds=30)
 # faults.md D7: a flapping link must not turn into a list every few seconds
 LISTS_APART: Final = timedelta(seconds=10)
@@ -188,29 +191,37 @@ class Reflector:
 
     async def _watch(self) -> _Next:
         began = self._around.clock.monotonic()
+        shortest, longest = WATCH_LASTS
+        lasting = shortest + (longest - shortest) * self._around.random.random()
         try:
-            step = await self._follow()
+            step = await self._follow(lasting)
         except TimeoutError:
             self._restarted("idle")
             return _Next.GO_ON
         if step is _Next.GO_ON:
-            self._restarted("eof")
+            # A stream that lived as long as we asked for has not broken: five hundred planes end
+            # some every second, and nobody must be called for that.
+            if self._around.clock.monotonic() - began < lasting - LIVED:
+                self._restarted("eof")
             await self._breathe(began)
         return step
 
-    async def _follow(self) -> _Next:
-        shortest, longest = WATCH_LASTS
+    async def _follow(self, lasting: timedelta) -> _Next:
         batches = self._kube.watch(
             self.store.kind,
             resource_version=str(self.store.seen_version),
-            lasting=shortest + (longest - shortest) * self._around.random.random(),
+            lasting=lasting,
             selector=self._around.selector,
         )
         loop = asyncio.get_running_loop()
         silence = SILENT_FOR.total_seconds()
+        heard = loop.time()
         async with contextlib.aclosing(batches), asyncio.timeout(silence) as alarm:
             async for batch in batches:
-                alarm.reschedule(loop.time() + silence)
+                now = loop.time()
+                if now - heard >= HEARD_APART.total_seconds():
+                    heard = now
+                    alarm.reschedule(now + silence)
                 self._failures = 0
                 for event in batch:
                     if self._take_event(event) is _Next.LIST:

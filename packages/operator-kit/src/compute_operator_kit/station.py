@@ -98,19 +98,16 @@ class Station:
         def tell(change: Change) -> None:
             priority = Priority.BACKGROUND if change.is_initial else Priority.FRESH
             for mapper in mappers:
-                self._map(mapper, change, priority)
+                call_safely(self.controller.name, self._map, mapper, change, priority)
 
         return tell
 
     def _map(self, mapper: Mapper, change: Change, priority: Priority) -> None:
-        def wake_all() -> None:
-            for found in mapper(change, self._planes):
-                if isinstance(found, Dropped):
-                    self._count_dropped(found)
-                else:
-                    self.wake(found, priority)
-
-        call_safely(wake_all, self.controller.name)
+        for found in mapper(change, self._planes):
+            if isinstance(found, Dropped):
+                self._count_dropped(found)
+            else:
+                self.wake(found, priority)
 
     def _count_dropped(self, dropped: Dropped) -> None:
         if self.controller.dropped_metric:
@@ -132,7 +129,7 @@ class Station:
             keys = self.controller.on_engaged(plane, self._planes)
             self._wake_all(keys, Priority.BACKGROUND)
 
-        call_safely(wake_all, self.controller.name)
+        call_safely(self.controller.name, wake_all)
 
     def on_recovered(self, plane: PlaneName) -> None:
         """A plane answers again."""
@@ -252,7 +249,18 @@ class Station:
                 return  # every plane it needs is gone: nothing to look at again
         elif not judgement.is_refused:  # what was refused and not tried again is trouble still
             self._troubles.pop(key, None)
+        if wait is None and self._has_ended(key):
+            return
         self._look_again(key, wait)
+
+    def _has_ended(self, key: ObjectKey) -> bool:
+        """Its object is gone and the pass left nothing to wait for: whatever concerns it again
+        brings the key back, and keys that only the past knows would else add up.
+        """
+        store = self._planes.find_store(key.plane, key.kind)
+        if store is None or not store.is_synced:
+            return False
+        return store.entry(key.namespace, key.name) is None
 
     def _retry_of(self, key: ObjectKey, judgement: Judgement) -> timedelta | None:
         before = self._troubles.get(key, _Trouble())

@@ -1,4 +1,4 @@
-"""Turns the bytes of a watch into events, decoding each object exactly once. Pure.
+"""Turns the bytes of a watch into events, decoding no more of an object than its header. Pure.
 
 The hot path of the whole system: an API server writes `{"type":"MODIFIED","object":{…}}` per line,
 so the object's bytes are a slice of the line and need no second encoding. Another spelling of the
@@ -24,6 +24,7 @@ from compute_operator_kit.kube import (
     WatchEvent,
 )
 from compute_operator_kit.objects import parse_object
+from compute_operator_kit.served import parse_served
 from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
@@ -36,7 +37,7 @@ from compute_operator_kit.wire import (
 # An object is at most 1.5 MB at the server; an event around it a little more. Beyond that it is not
 # a watch stream.
 LONGEST_LINE: Final = 8 * 1024 * 1024
-_USUAL: Final = re.compile(rb'\{"type":"([A-Z]+)","object":')
+_USUAL: Final = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
 
 
 class LineSplitter:
@@ -63,7 +64,23 @@ class LineSplitter:
 
 def parse_event(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
     """The event of one line; `UndecodableError` if it is none."""
-    word, raw, body = _split_event(line)
+    usual = _USUAL.match(line)
+    if usual is not None and line.endswith(b"}"):
+        try:
+            delivered = parse_served(plane, kind, line[usual.end() : -1])
+        except UndecodableError:
+            pass  # not an object, or further members after it: the slow way tells which
+        else:
+            return Removed(delivered) if usual[1] == b"DELETED" else Changed(delivered)
+    return _parse_slowly(plane, kind, line)
+
+
+def _parse_slowly(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
+    """Bookmarks, errors, other spellings, and objects that cannot be read."""
+    event = decode_object(line)
+    word, body = member_text(event, "type"), event.get("object")
+    if not isinstance(body, dict):
+        raise UndecodableError("reading a watch: an event without an object")
     if word == "ERROR":
         return _parse_error(kind, body)
     if word == "BOOKMARK":
@@ -71,26 +88,10 @@ def parse_event(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
     if word not in {"ADDED", "MODIFIED", "DELETED"}:
         raise UndecodableError(f"reading a watch: event type {word[:32]!r}")
     try:
-        delivered = parse_object(plane, kind, body, raw)
+        delivered = parse_object(plane, kind, body, None)
     except UndecodableError:
         return Illegible(_version_of(body))
     return Removed(delivered) if word == "DELETED" else Changed(delivered)
-
-
-def _split_event(line: bytes) -> tuple[str, bytes | None, JsonObject]:
-    """Type, bytes of the object where they are a slice of the line, decoded object."""
-    usual = _USUAL.match(line)
-    if usual is not None and line.endswith(b"}"):
-        raw = line[usual.end() : -1]
-        try:
-            return usual[1].decode("ascii"), raw, decode_object(raw)
-        except UndecodableError:
-            pass  # perhaps further members after the object: the slow way knows
-    event = decode_object(line)
-    body = event.get("object")
-    if not isinstance(body, dict):
-        raise UndecodableError("reading a watch: an event without an object")
-    return member_text(event, "type"), None, body
 
 
 def _version_of(body: JsonObject) -> str:

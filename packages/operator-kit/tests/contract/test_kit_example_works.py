@@ -84,6 +84,23 @@ def test_an_event_is_told_once_for_one_transition() -> None:
     ]
 
 
+def test_what_is_told_of_a_queue_is_true_a_few_seconds_later() -> None:
+    async def work_and_rest(world: World) -> None:
+        process = world.process()
+        process.start("alpha", "beta")
+        for number in range(5):
+            await world.create(a_note(f"note-{number}"))
+        await world.sleep(6)
+        labels = (("controller", "mirror"), ("name", "mirror"))
+        assert process.measures.gauges["workqueue_depth", labels] == 0
+        assert process.measures.gauges["workqueue_unfinished_work_seconds", labels] == 0
+        assert process.measures.gauges["controller_runtime_active_workers", labels[:1]] == 0
+        passes = process.measures.total("controller_runtime_reconcile_total")
+        assert 5 <= process.measures.total("workqueue_adds_total") <= passes
+
+    play(work_and_rest)
+
+
 def test_every_write_names_its_controller() -> None:
     done = play(live_once)
     assert {sent.caller.user_agent for sent in done.world.writes()} == {"operator (mirror)"}

@@ -272,3 +272,30 @@ def test_a_hub_restored_from_an_old_backup_is_listed_again() -> None:
 
     done = play(restore)
     assert judge(done) == ""
+
+
+def test_streams_that_lived_as_long_as_asked_are_not_counted_as_broken() -> None:
+    async def rest(world: World) -> None:
+        world.process().start("alpha", "beta")
+        await world.create(a_note())
+        await world.eventually(lambda: world.is_mirrored(a_note()))
+        await world.sleep(1800)
+
+    done = play(rest)
+    assert done.world.processes[0].measures.total("compute_watch_restarts_total") == 0
+
+
+def test_keys_of_what_is_gone_are_not_looked_at_for_ever() -> None:
+    async def outlive(world: World) -> None:
+        process = world.process()
+        process.start("alpha", "beta")
+        await world.create(a_note())
+        await world.eventually(lambda: world.is_mirrored(a_note()))
+        await world.delete(a_note())
+        await world.eventually(lambda: world.is_gone(a_note()))
+        await world.sleep(60)
+        before = process.measures.total("controller_runtime_reconcile_total")
+        await world.sleep(7200)
+        assert process.measures.total("controller_runtime_reconcile_total") == before
+
+    play(outlive)

@@ -17,8 +17,9 @@ from compute_operator_kit.objects import (
     Unreadable,
     parse_object,
 )
+from compute_operator_kit.served import parse_served
 from compute_operator_kit.testing import A_KIND, a_key, a_snapshot, a_store
-from compute_operator_kit.wire import JsonObject, JsonValue
+from compute_operator_kit.wire import JsonObject, JsonValue, UndecodableError
 
 PLANE = PlaneName("project-a")
 AT = timedelta(seconds=9)
@@ -61,6 +62,20 @@ def test_nothing_can_be_read_before_the_first_list_is_complete() -> None:
     store.complete([("default", "web")], version=1, at=AT)
     assert isinstance(store.get("default", "web"), Snapshot)
     assert store.get("default", "other") == Absent()
+
+
+@pytest.mark.fault("F1")
+def test_an_object_that_only_looked_sound_is_found_under_no_value() -> None:
+    raw = delivered(cities=["DFW"]).snapshot.raw
+    odd = parse_served(PLANE, A_KIND, raw[:-1] + b',"x":1e400}')
+    with pytest.raises(UndecodableError):
+        odd.snapshot.decode()
+    store = Store(PLANE, A_KIND, {"city": by_city})
+    change = store.put(odd)
+    assert change is not None
+    assert change.after is not None
+    assert change.after.values == {"city": ()}
+    assert store.index_failures == 1
 
 
 def test_an_empty_store_is_a_store() -> None:

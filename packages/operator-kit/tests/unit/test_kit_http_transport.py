@@ -51,7 +51,7 @@ class Server:
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Server]:
     found = Server()
-    application = web.Application()
+    application = web.Application(client_max_size=4 * 1024 * 1024)
     application.router.add_route("*", "/{anything:.*}", found.answer)
     runner = web.AppRunner(application)
     await runner.setup()
@@ -82,6 +82,15 @@ async def test_a_request_and_its_answer(transport: AiohttpTransport) -> None:
     await answer.close()
 
 
+@pytest.mark.fault("F4")
+async def test_a_body_of_the_largest_object_is_sent_whole(transport: AiohttpTransport) -> None:
+    body = b"0123456789abcdef" * 98_304  # 1.5 MiB
+    answer = await transport.request("PUT", "/echo", {"Content-Type": "x"}, body)
+    assert answer.status == 200
+    assert b"".join([chunk async for chunk in answer.chunks()]) == body
+    await answer.close()
+
+
 @pytest.mark.fault("G6")
 async def test_an_encoded_path_arrives_as_it_was_encoded(
     transport: AiohttpTransport, server: Server
@@ -99,6 +108,20 @@ async def test_a_connection_read_to_its_end_is_used_again(
         assert [chunk async for chunk in answer.chunks()] == []
         await answer.close()
     assert len(server.connections) == 1
+
+
+async def test_a_watch_never_takes_over_the_connection_of_a_list(
+    transport: AiohttpTransport, server: Server
+) -> None:
+    async def connections_after(*targets: str) -> int:
+        for target in targets:
+            answer = await transport.request("GET", target, {}, None)
+            assert [chunk async for chunk in answer.chunks()] == []
+            await answer.close()
+        return len(server.connections)
+
+    assert await connections_after("/echo?limit=500", "/echo?fieldSelector=watch%3D1") == 1
+    assert await connections_after("/echo?watch=1&timeoutSeconds=9", "/echo?limit=1&watch=1") == 2
 
 
 async def test_a_stream_is_read_as_it_comes_and_can_be_left(transport: AiohttpTransport) -> None:

@@ -20,7 +20,7 @@ from compute_operator_kit.errors import (
 )
 from compute_operator_kit.exchange import ANSWER_TOO_LARGE, LARGEST_ANSWER, Connection, Credentials
 from compute_operator_kit.json_patch import PatchOp, PatchStep
-from compute_operator_kit.keys import PlaneName, Role, Uid
+from compute_operator_kit.keys import Kind, PlaneName, Role, Uid
 from compute_operator_kit.kube import (
     AlreadyExists,
     Bookmark,
@@ -286,6 +286,24 @@ async def test_a_create_names_its_writer_and_is_counted() -> None:
     assert world.measures.total("rest_client_requests_total", code="201", host="hub") == 1
 
 
+async def test_a_review_is_a_question_and_no_write() -> None:
+    world = World(ScriptedAnswer(201, b'{"status":{"allowed":true}}'), ConnectionResetError("x"))
+    review = Kind(
+        "authorization.k8s.io",
+        "v1",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        namespaced=False,
+    )
+    assert await world.kube.review(review, {"spec": {}}) == {"status": {"allowed": True}}
+    assert world.transport.sent[0].method == "POST"
+    assert world.measures.total("compute_writes_total") == 0
+    assert world.measures.total("rest_client_requests_total", code="201", host="hub") == 1
+    with pytest.raises(UnavailableError) as raised:
+        await world.kube.review(review, {"spec": {}})
+    assert not isinstance(raised.value, OutcomeUnknownError)  # asked again, it changes nothing
+
+
 async def test_a_name_that_is_taken_is_a_value_and_another_409_is_not() -> None:
     world = World(a_status(409, "AlreadyExists"), a_status(409, "Conflict"))
     assert await world.kube.create(KEY, {}) == AlreadyExists()
@@ -400,6 +418,17 @@ async def test_after_a_429_nothing_is_sent_until_the_pause_is_over() -> None:
 
 
 @pytest.mark.fault("C3")
+@pytest.mark.spec("M-98")
+async def test_the_first_touch_of_a_kind_holds_up_no_other_kind() -> None:
+    words = b'{"kind":"Status","message":"storage is (re)initializing"}'
+    world = World(ScriptedAnswer(429, words, headers={"Retry-After": "1"}), OK)
+    with pytest.raises(ThrottledError) as raised:
+        await world.kube.get(KEY)
+    assert raised.value.retry_after == timedelta(seconds=1)
+    assert await world.kube.get(KEY) == NOTE
+    assert not world.lane.is_open
+
+
 async def test_a_429_without_a_time_is_a_pause_of_a_second() -> None:
     world = World(ScriptedAnswer(429, b""))
     for _ in range(2):

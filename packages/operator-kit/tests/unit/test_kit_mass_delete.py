@@ -88,6 +88,14 @@ def test_later_crowd_is_news_again() -> None:
     assert ruling.is_news
 
 
+def test_crowd_of_others_is_news_although_nobody_looked_in_between() -> None:
+    guard = a_guard(40, 50)
+    guard.judge(PROJECT, "w0", ZERO)
+    others = frozenset(f"other-{number}" for number in range(40))
+    guard.record(PROJECT, others, 50, APART * 2)
+    assert guard.judge(PROJECT, "other-0", APART * 2) == Held(40, 50, APART, is_news=True)
+
+
 def test_small_finding_serves_those_it_names_for_a_moment() -> None:
     guard = a_guard(3, 50)
     assert not guard.needs_look(PROJECT, "w0", FRESH_FOR - SOON)
@@ -102,3 +110,11 @@ def test_project_that_is_gone_is_forgotten() -> None:
     assert guard.needs_look(PROJECT, "w0", ZERO)
     guard.record(PROJECT, names(40), 50, ZERO)
     assert guard.judge(PROJECT, "w0", ZERO) == Held(40, 50, APART, is_news=True)
+
+
+def test_two_who_look_side_by_side_confirm_nothing() -> None:
+    guard = a_guard(40, 50)
+    guard.record(PROJECT, names(40), 50, APART - SOON)
+    assert is_held(guard.judge(PROJECT, "w0", APART - SOON))
+    guard.record(PROJECT, names(40), 50, APART)
+    assert guard.judge(PROJECT, "w0", APART) == Allowed()

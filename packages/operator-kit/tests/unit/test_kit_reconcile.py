@@ -114,6 +114,6 @@ def test_a_mapping_function_that_fails_does_not_end_who_called_it(
     def fail() -> None:
         raise KeyError("metadata")
 
-    call_safely(fail, "mirror")
+    call_safely("mirror", fail)
     (record,) = caplog.records
     assert record.levelname == "ERROR"

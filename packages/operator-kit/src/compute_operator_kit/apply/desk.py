@@ -27,7 +27,7 @@ from compute_operator_kit.holding import Memory, Part
 from compute_operator_kit.intents import Emit, Ensure, Guard, Intent, SetStatus
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.kube import Kube, Writer
+from compute_operator_kit.kube import EVERYTHING, Kube, Writer
 from compute_operator_kit.objects import Absent, Snapshot, Unreadable
 from compute_operator_kit.outcomes import Effect, Outcome
 from compute_operator_kit.planes import Planes
@@ -111,15 +111,25 @@ class Desk:
 
     # finding ---------------------------------------------------------------------------------
 
-    async def find(self, key: ObjectKey) -> Snapshot | Absent:
-        """As this pass wrote it, else as the cache has it, else as the plane says."""
+    async def find(self, key: ObjectKey, *, is_known: bool = True) -> Snapshot | Absent:
+        """As this pass wrote it, else as the cache has it, else as the plane says.
+
+        `is_known`: somebody has seen the object. Then its absence from a cache that holds only what
+        a selector chose says nothing.
+        """
         if key in self.own:
             return self.own[key].after
         store = self.means.planes.find_store(key.plane, key.kind)
         cached = Unreadable("NotWatched") if store is None else store.get(key.namespace, key.name)
-        if isinstance(cached, Unreadable):
+        is_beside = is_known and isinstance(cached, Absent) and self._is_selected(key)
+        if isinstance(cached, Unreadable) or is_beside:
             return await self.kube_to_read(key).get(key)
         return cached
+
+    def _is_selected(self, key: ObjectKey) -> bool:
+        engaged = self.means.planes.find(key.plane)
+        watched = engaged.watched.get(key.kind) if engaged is not None else None
+        return watched is not None and watched.selector != EVERYTHING
 
     async def find_same(self, key: ObjectKey, uid: Uid) -> Snapshot:
         """The very object the plan saw; anything else means that the world moved on."""

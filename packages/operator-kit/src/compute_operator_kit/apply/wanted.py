@@ -47,7 +47,8 @@ async def _update(desk: Desk, intent: Ensure, found: Snapshot, difference: Diffe
 
 
 async def _create(desk: Desk, intent: Ensure) -> Outcome:
-    found = await desk.find(intent.key)
+    # What no cache has is made without a look: a server refuses a second one of the name.
+    found = await desk.find(intent.key, is_known=False)
     if isinstance(found, Snapshot):
         return _judge_taken(desk, intent, found)
     held = desk.hold(intent, Part.OBJECT)

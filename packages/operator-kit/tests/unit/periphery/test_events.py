@@ -158,6 +158,17 @@ async def test_a_repetition_counts_on_the_same_event(world: World) -> None:
     assert world.events.writes == ["create", "patch"]
 
 
+@pytest.mark.parametrize(("minutes", "events"), [(10, 1), (11, 2)])
+async def test_what_happens_again_after_ten_minutes_is_news(
+    world: World, minutes: int, events: int
+) -> None:
+    await world.record(an_emit())
+    world.clock.pass_time(timedelta(minutes=minutes))
+    await world.record(an_emit())
+
+    assert len(world.events.stored) == events
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -313,6 +324,21 @@ def test_a_message_is_one_printable_line_of_at_most_1024_bytes(text: str) -> Non
 
     assert message.isprintable()
     assert len(message.encode()) <= 1024
+
+
+@pytest.mark.spec("C-84")
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("x" * 1024, "x" * 1024),
+        ("x" * 1025, "x" * 1021 + "..."),
+        ("é" * 512, "é" * 512),
+        ("é" * 513, "é" * 510 + "..."),  # 1021 bytes hold 510 of them, and never half of one
+        ("\n" * 600, "\\n" * 510 + "\\..."),
+    ],
+)
+def test_a_message_that_was_cut_says_so(text: str, wanted: str) -> None:
+    assert sanitise_message(text) == wanted
 
 
 def test_a_message_is_data_and_never_a_format() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import platform
 import signal
 import subprocess
 import sys
@@ -185,6 +186,34 @@ async def test_tasks_are_given_their_time_and_then_cancelled() -> None:
     assert ended == ["quick", "slow"]
     assert slow.cancelled()
     assert not quick.cancelled()
+
+
+ALLOCATING = """
+import ctypes, sys
+from compute_operator_kit.process import return_large_blocks
+
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "abcdefghij"]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Info
+if sys.argv[1] == "set":
+    return_large_blocks()
+bytearray(2 * 1024 * 1024)  # freed at once: from here on glibc would keep what is smaller
+before = libc.mallinfo2().d
+kept = [bytearray(256 * 1024) for _ in range(8)]
+print(libc.mallinfo2().d - before)
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc's allocator keeps large blocks"
+)
+@pytest.mark.parametrize(("option", "mapped"), [("left", 0), ("set", 8)])
+def test_large_blocks_go_back_to_the_system_when_they_are_freed(option: str, mapped: int) -> None:
+    command = [sys.executable, "-c", ALLOCATING, option]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert int(told) == mapped  # each in a mapping of its own, which goes when it is freed
 
 
 def test_the_heap_is_frozen_after_the_first_sync() -> None:

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from compute_operator_kit.keys import Kind, PlaneName
+from compute_operator_kit.objects import Delivered, parse_object
+from compute_operator_kit.served import parse_served, split_page
+from compute_operator_kit.testing import A_KIND, a_snapshot
+from compute_operator_kit.wire import JsonObject, JsonValue, UndecodableError, decode_object, encode
+
+HUB = PlaneName("hub")
+MANAGED: list[JsonValue] = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:text": {}}}}]
+WHOLE: dict[str, JsonValue] = {
+    "name": "web",
+    "namespace": "default",
+    "uid": "u1",
+    "resourceVersion": "7",
+    "generation": 2,
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+    "deletionTimestamp": "2026-01-01T00:00:01Z",
+    "labels": {"a": "b"},
+    "annotations": {"c": "ü"},
+    "finalizers": ["x/y"],
+    "ownerReferences": [
+        {"apiVersion": "v1", "kind": "Note", "name": "root", "uid": "u0", "controller": True},
+        {"apiVersion": "v1", "kind": "Note", "name": "aunt", "uid": "u2"},
+    ],
+}
+
+
+def a_body(metadata: dict[str, JsonValue] | None = None, **members: JsonValue) -> JsonObject:
+    body: dict[str, JsonValue] = {
+        "apiVersion": A_KIND.api_version,
+        "kind": A_KIND.kind,
+        "metadata": {**WHOLE, **(metadata or {})},
+        "spec": {"text": "ü", "list": [1, 2.5, None, True]},
+        **members,
+    }
+    return decode_object(encode(body))
+
+
+def slowly(raw: bytes) -> Delivered:
+    return parse_object(HUB, A_KIND, decode_object(raw), raw)
+
+
+def is_equal(found: Delivered, wanted: Delivered) -> bool:
+    same_header = found.snapshot.metadata == wanted.snapshot.metadata
+    return same_header and found.body == wanted.body and found.snapshot.key == wanted.snapshot.key
+
+
+@pytest.mark.parametrize("managed", [None, MANAGED])
+def test_the_header_and_the_rest_are_those_of_a_whole_decode(managed: JsonValue) -> None:
+    raw = encode(a_body({"managedFields": managed} if managed else {}))
+    quick = parse_served(HUB, A_KIND, raw)
+    assert quick.decoded is None  # nothing but the header was built
+    assert is_equal(quick, slowly(raw))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"managedFields": MANAGED, **WHOLE},  # the first member
+        {**WHOLE, "managedFields": MANAGED},  # the last one
+        {"name": "web", "managedFields": MANAGED, "namespace": "default"},
+    ],
+)
+def test_managed_fields_are_cut_out_wherever_they_stand(metadata: dict[str, JsonValue]) -> None:
+    raw = encode({"apiVersion": "v1", "kind": "Note", "metadata": metadata, "spec": {}})
+    kept = parse_served(HUB, A_KIND, raw).snapshot
+    wanted = {key: value for key, value in metadata.items() if key != "managedFields"}
+    assert kept.decode()["metadata"] == wanted
+    assert len(kept.raw) == len(raw) - len(b'"managedFields":,') - len(encode(MANAGED))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        a_body({"managedFields": MANAGED}, spec={"managedFields": MANAGED}),
+        a_body({"managedFields": MANAGED}, alpha={"managedFields": MANAGED}),
+        a_body({"managedFields": MANAGED}, spec={'a"managedFields': MANAGED}),
+        a_body({"managedFields": MANAGED, "annotations": {"managedFields": "x"}}),
+        a_body({"managedFields": MANAGED, "annotations": {"x": '"managedFields":[]'}}),
+        a_body({"managedFields": []}),
+        a_body({"managedFields": None}),
+    ],
+)
+def test_only_the_managed_fields_of_the_header_are_cut(body: JsonObject) -> None:
+    raw = encode(body)
+    assert is_equal(parse_served(HUB, A_KIND, raw), slowly(raw))
+
+
+def test_an_item_of_a_list_gets_the_kind_it_does_not_carry() -> None:
+    body = a_body({"managedFields": MANAGED})
+    del body["apiVersion"], body["kind"]
+    quick = parse_served(HUB, A_KIND, encode(body))
+    assert quick.decoded is None
+    assert quick.body["kind"] == A_KIND.kind
+    assert quick.body["apiVersion"] == A_KIND.api_version
+
+
+@pytest.mark.parametrize("missing", ["kind", "apiVersion"])
+def test_half_a_kind_is_completed_the_slow_way(missing: str) -> None:
+    body = a_body()
+    del body[missing]
+    assert parse_served(HUB, A_KIND, encode(body)).body == a_body()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": ["a"]},
+        {"labels": {"a": 7, "b": "c"}},
+        {"generation": True},
+        {"deletionTimestamp": None},
+        {"ownerReferences": [7, {"uid": 5}]},
+        {"finalizers": {"a": "b"}},
+    ],
+)
+def test_wrong_types_in_a_header_count_as_not_there(metadata: dict[str, JsonValue]) -> None:
+    raw = encode(a_body(metadata))
+    assert is_equal(parse_served(HUB, A_KIND, raw), slowly(raw))
+
+
+def test_another_spelling_is_understood() -> None:
+    raw = orjson.dumps(a_body({"managedFields": MANAGED}), option=orjson.OPT_INDENT_2)
+    assert parse_served(HUB, A_KIND, raw).body == a_body()
+
+
+@pytest.mark.fault("B8")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"7",
+        b'{"metadata":{"name":"web","namespace":"default"}',
+        encode(a_body())[:-1] + b',"x":"\xff"}',
+        encode(a_body())[:-1] + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        encode(a_body({"name": ""})),
+        encode(a_body({"namespace": ""})),
+        encode({"metadata": None}),
+    ],
+)
+def test_bytes_without_a_readable_object_are_refused(raw: bytes) -> None:
+    with pytest.raises(UndecodableError):
+        parse_served(HUB, A_KIND, raw)
+
+
+def test_a_namespace_where_there_can_be_none_is_refused() -> None:
+    with pytest.raises(UndecodableError):
+        parse_served(HUB, Kind("", "v1", "nodes", "Node", namespaced=False), encode(a_body()))
+
+
+def test_a_page_is_cut_into_its_items() -> None:
+    first, second = a_snapshot().raw, encode(a_body())
+    page = split_page(
+        b'{"metadata":{"resourceVersion":"9","continue":"t"},"items":[%b,%b]}' % (first, second)
+    )
+    assert (page.resource_version, page.continue_token) == ("9", "t")
+    assert list(page.items) == [first, second]
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": {}, "items": None}, {"metadata": 7, "items": 7}])
+def test_an_odd_page_has_no_items(body: JsonObject) -> None:
+    page = split_page(encode(body))
+    assert (page.resource_version, list(page.items)) == ("", [])
+
+
+def test_an_odd_header_of_a_page_does_not_lose_its_items() -> None:
+    page = split_page(encode({"metadata": {"resourceVersion": 9}, "items": [a_body(), 7]}))
+    assert [orjson.loads(item) for item in page.items] == [a_body(), 7]
+
+
+def test_no_page_is_refused() -> None:
+    with pytest.raises(UndecodableError):
+        split_page(b"[]")
