@@ -1,8 +1,9 @@
 """What any Milo owes this library, row by row of docs/spec/quota.md A7.
 
-The same bodies run on every backend: `fake` is this package's own, `sim` the one of sim-planes, and
-`named` any Milo that MILO_CONTRACT_KUBECONFIG (an admin kubeconfig of its root) and
-MILO_CONTRACT_PROJECT (a Ready project the tests may fill) name. Everything a body needs it brings
+The same bodies run on every backend: `fake` is this package's own, `sim` the one of sim-planes,
+`real` the gateway before real API servers (with `--planes real`), and `named` any Milo that
+MILO_CONTRACT_KUBECONFIG (an admin kubeconfig of its root) and MILO_CONTRACT_PROJECT (a Ready
+project the tests may fill) name. Everything a body needs it brings
 itself, over HTTP, under names of its own, and takes it away again.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import httpx
 import pytest
@@ -253,14 +254,53 @@ async def named_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> M
     return Milo(quota, admin, project, None)
 
 
-BACKENDS: Final = {"fake": fake_milo, "sim": simulated_milo, "named": named_milo}
+async def real_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> Milo:
+    """Milo's part played by real API servers behind a gateway."""
+    found: RealMilo = request.getfixturevalue("real_milo_address")
+    request.getfixturevalue("enter_real_time")()
+    quota = await stack.enter_async_context(QuotaClient.from_kubeconfig(found.kubeconfig))
+    admin = await stack.enter_async_context(administrator(found.kubeconfig))
+    return Milo(quota, admin, found.project, found.other)
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-async def milo(request: pytest.FixtureRequest) -> AsyncIterator[Milo]:
+class RealMilo(Protocol):
+    """What the real planes say of their Milo; this package cannot import them."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+    @property
+    def project(self) -> str: ...
+    @property
+    def other(self) -> str: ...
+
+
+SIMULATED: Final = {"fake": fake_milo, "sim": simulated_milo, "named": named_milo}
+REAL: Final = {"named": named_milo, "real": real_milo}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "milo" in metafunc.fixturenames:
+        chosen = REAL if metafunc.config.getoption("--planes") == "real" else SIMULATED
+        metafunc.parametrize("milo", sorted(chosen), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def real_milo_address(request: pytest.FixtureRequest) -> RealMilo | None:
+    """Not async: real planes are brought up outside of any test's loop."""
+    if request.config.getoption("--planes") != "real":
+        return None
+    address: RealMilo = request.getfixturevalue("real_milo")
+    return address
+
+
+@pytest.fixture
+async def milo(
+    request: pytest.FixtureRequest, real_milo_address: RealMilo | None
+) -> AsyncIterator[Milo]:
     """A Milo with two resource types of this test's own, and no grant."""
+    backends = SIMULATED if real_milo_address is None else REAL
     async with AsyncExitStack() as stack:
-        found = await BACKENDS[str(request.param)](stack, request)
+        found = await backends[str(request.param)](stack, request)
         try:
             await found.register(found.widgets, found.grams)
             yield found

@@ -25,6 +25,7 @@ from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests, read_manifests
 from compute_sim_planes.api_server.sources import SeededIdentities
 from compute_sim_planes.api_server.token_file import TokenFileError, read_token_file
+from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 
 
@@ -104,7 +105,8 @@ async def serve(arguments: Arguments, folder: Path) -> None:
 
 def _make_plane(name: str, tokens: Tokens) -> Plane:
     identities = SeededIdentities(random.SystemRandom())
-    return Plane(name, PlaneParts(tokens=tokens, identities=identities))
+    parts = PlaneParts(tokens=tokens, identities=identities, policies=make_forms())
+    return Plane(name, parts)
 
 
 def _make_server(

@@ -8,7 +8,7 @@ broken stream, only a later event.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,18 +29,27 @@ class Seen:
     is_gone: bool = False
 
 
+def _nobody_waits() -> None:
+    """Whoever takes objects one by one need not know when there are no more of them."""
+
+
 async def follow(
     client: Client,
     resource: Resource,
     selection: Selection = EVERYTHING,
     *,
     retry: timedelta = RETRY,
+    on_listed: Callable[[], None] = _nobody_waits,
 ) -> AsyncGenerator[Seen]:
-    """Every object and every change of it. Never ends by itself; close it when you leave."""
+    """Every object and every change of it. Never ends by itself; close it when you leave.
+
+    `on_listed` is told whenever all that exists has been handed out.
+    """
     known: dict[str, JsonObject] = {}
     while True:
         try:
-            async with aclosing(_once(client, resource, selection, known, retry)) as seen:
+            rounds = _once(client, resource, selection, known, retry=retry, on_listed=on_listed)
+            async with aclosing(rounds) as seen:
                 async for one in seen:
                     yield one
         except (ApiError, WatchEndedError, OSError):
@@ -53,7 +62,9 @@ async def _once(
     resource: Resource,
     selection: Selection,
     known: dict[str, JsonObject],
+    *,
     retry: timedelta,
+    on_listed: Callable[[], None],
 ) -> AsyncGenerator[Seen]:
     """One list and its watch; `known` carries over what the last round saw."""
     listing = await client.list(resource, selection)
@@ -67,6 +78,7 @@ async def _once(
         if known.get(key) != item:
             known[key] = item
             yield Seen(item)
+    on_listed()
     version = listing.version
     while True:
         before = version

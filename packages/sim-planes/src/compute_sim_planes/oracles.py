@@ -15,7 +15,7 @@ from typing import Final
 from typing_extensions import override
 
 from compute_sim_planes.clock import LoopReport
-from compute_sim_planes.history import Commit, History, Injected, Pass, Request
+from compute_sim_planes.history import Commit, Event, History, Injected, Pass, Request
 from compute_sim_planes.object_changes import derive_changes
 
 SETTLE: Final = timedelta(seconds=60)
@@ -227,24 +227,38 @@ def _pass_violations(history: History, budget: Budget, since: datetime) -> Itera
 
 def _back_off_violations(history: History, budget: Budget) -> Iterator[Violation]:
     failures: dict[tuple[str, str], list[datetime]] = {}
-    for one in history.of(Pass):
-        row = failures.setdefault((one.controller, one.key), [])
+    told_at: dict[str, int] = {}  # places in the history: of the last event about a key,
+    seen_at: dict[tuple[str, str], int] = {}  # and of the last pass over it
+    for place, one in enumerate(history.entries):
+        if isinstance(one, Event):
+            told_at[f"{one.plane}://{one.kind}/{one.key}"] = place
+        if not isinstance(one, Pass):
+            continue
+        who = (one.controller, one.key)
+        is_woken = told_at.get(one.key, -1) > seen_at.get(who, -1)
+        seen_at[who] = place
+        row = failures.setdefault(who, [])
         if one.outcome in {"done", "waiting"}:
             row.clear()
             continue
         row.append(one.at)
-        yield from _judge_delays(one, row, budget)
+        yield from _judge_delays(one, row, budget, is_woken=is_woken)
 
 
-def _judge_delays(one: Pass, row: list[datetime], budget: Budget) -> Iterator[Violation]:
-    """The last two delays of a row of failures: growing but for jitter, and never past the cap."""
+def _judge_delays(
+    one: Pass, row: list[datetime], budget: Budget, *, is_woken: bool
+) -> Iterator[Violation]:
+    """The last two delays of a row of failures: growing but for jitter, and never past the cap.
+
+    A pass that a change of its object woke did not wait for any back-off: it may come early.
+    """
     if len(row) < 2:
         return
     delay = row[-1] - row[-2]
     who = f"{one.controller} on {one.key}"
     if delay > budget.back_off_cap:
         yield Violation("O11", one.at, f"{who} waited {delay} after a failure, past the cap")
-    if len(row) < 3 or len(row) - 1 <= budget.quick_retries:
+    if is_woken or len(row) < 3 or len(row) - 1 <= budget.quick_retries:
         return
     before = row[-2] - row[-3]
     if delay < before * (1.0 - budget.jitter) and before < budget.back_off_cap:

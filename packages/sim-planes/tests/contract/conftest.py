@@ -1,5 +1,4 @@
-"""The server under contract: the simulated one, or with `--planes real` the one
-`CONTRACT_KUBECONFIG` names.
+"""The server under contract: the simulated one, or with `--planes real` a kube-apiserver.
 
 The simulated server is fresh for every test; a real one is shared, so tests keep to a namespace and
 to names of their own.
@@ -7,15 +6,11 @@ to names of their own.
 
 from __future__ import annotations
 
-import base64
-import os
 import secrets
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import yaml
 
 from compute_sim_planes.api_server.http_server import HttpServer, route_all
 from compute_sim_planes.api_server.identity import MASTERS, Tokens, authenticated
@@ -23,10 +18,10 @@ from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.sources import SeededIdentities
 from compute_sim_planes.api_server.testing import Api, ServerAddress, connect, eventually
 from compute_sim_planes.api_server.webhook_callers import HttpWebhooks
+from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.certificates import ServerFiles, make_server_files
 from compute_sim_planes.json_types import JsonObject, string_at
 
-KUBECONFIG = "CONTRACT_KUBECONFIG"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -42,12 +37,21 @@ def other_authority(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return make_server_files(tmp_path_factory.mktemp("other-tls")).authority.read_bytes()
 
 
+@pytest.fixture(scope="session")
+def real_server(request: pytest.FixtureRequest) -> ServerAddress | None:
+    """The real one, if asked for. Not async: it is brought up outside of any test's loop."""
+    if request.config.getoption("--planes") != "real":
+        return None
+    address: ServerAddress = request.getfixturevalue("real_api_server")
+    return address
+
+
 @pytest_asyncio.fixture
 async def api_server(
-    planes_backend: str, server_files: ServerFiles
+    real_server: ServerAddress | None, server_files: ServerFiles
 ) -> AsyncIterator[ServerAddress]:
-    if planes_backend == "real":
-        yield read_real_address()
+    if real_server is not None:
+        yield real_server
         return
     token = secrets.token_urlsafe(16)
     plane = Plane(
@@ -55,6 +59,7 @@ async def api_server(
         PlaneParts(
             tokens=Tokens({token: authenticated("contract-admin", MASTERS)}),
             webhooks=HttpWebhooks(),
+            policies=make_forms(),
             identities=SeededIdentities(int.from_bytes(secrets.token_bytes(8))),
         ),
     )
@@ -65,19 +70,6 @@ async def api_server(
     finally:
         await plane.close()
         await server.close()
-
-
-def read_real_address() -> ServerAddress:
-    path = os.environ.get(KUBECONFIG)
-    if not path:
-        pytest.skip(f"{KUBECONFIG} names no kubeconfig of a real server")
-    document = yaml.safe_load(Path(path).read_text("utf-8"))
-    entry = {context["name"]: context["context"] for context in document["contexts"]}
-    chosen = entry[document["current-context"]]
-    cluster = next(c["cluster"] for c in document["clusters"] if c["name"] == chosen["cluster"])
-    user = next(u["user"] for u in document["users"] if u["name"] == chosen["user"])
-    authority = base64.b64decode(cluster["certificate-authority-data"])
-    return ServerAddress(cluster["server"], user["token"], authority)
 
 
 @pytest_asyncio.fixture

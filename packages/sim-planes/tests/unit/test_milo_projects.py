@@ -44,6 +44,7 @@ from compute_sim_planes.milo.knobs import Knobs
 from compute_sim_planes.milo.paths import Target, parse_target, project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.projects import derive_poll
+from compute_sim_planes.milo.purge import BUILTIN, is_lasting
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import (
     a_claim,
@@ -379,6 +380,24 @@ def test_a_purge_waits_for_whoever_holds_an_object_and_says_so() -> None:
         assert await milo.client().get(PROJECTS, "acme") is None
 
     in_milo(body)
+
+
+@pytest.mark.parametrize(
+    ("resource", "metadata", "expected"),
+    [
+        ("namespaces", {"name": "kube-system"}, True),
+        ("namespaces", {"name": "milo-system"}, False),
+        # A real API server renews its lease and publishes how to verify it.
+        ("leases", {"name": "apiserver-x", "namespace": "kube-system"}, True),
+        ("configmaps", {"name": "kube-root-ca.crt", "namespace": "default"}, True),
+        ("configmaps", {"name": "mine", "namespace": "default"}, False),
+    ],
+)
+def test_a_purge_leaves_alone_what_a_server_makes_again(
+    resource: str, metadata: JsonObject, *, expected: bool
+) -> None:
+    kinds = {one.plural: one for one in (NAMESPACES, *BUILTIN)}
+    assert is_lasting(kinds[resource], {"metadata": metadata}) is expected
 
 
 def test_a_purge_looks_every_five_seconds_and_after_a_minute_every_thirty() -> None:

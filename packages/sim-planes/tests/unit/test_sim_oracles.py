@@ -11,6 +11,7 @@ from compute_sim_planes.history import (
     Caller,
     Commit,
     Entry,
+    Event,
     History,
     Injected,
     Pass,
@@ -312,6 +313,32 @@ def test_back_off_that_shrinks_or_passes_its_cap_is_a_violation(
     history = a_history(*passes(*moments, outcome="UnavailableError"))
 
     assert messages(request_budget(history, BUDGET)) == [f"federation on n/a {message}"]
+
+
+def an_event(at: float, key: str = "default/web", kind: str = "Workload") -> Event:
+    return Event(after(at), "alpha", US, "MODIFIED", kind, key, "7")
+
+
+@pytest.mark.parametrize(
+    ("event", "is_excused"),
+    [
+        (an_event(15.5), True),
+        (an_event(14), False),  # before the pass that failed last: not what woke this one
+        (an_event(15.5, key="default/api"), False),
+        (an_event(15.5, kind="Instance"), False),
+    ],
+)
+def test_a_pass_woken_by_a_change_of_its_object_may_come_early(
+    event: Event, *, is_excused: bool
+) -> None:
+    moments = (0, 1, 3, 7, 15, 16)
+    failed: list[Entry] = [
+        Pass(after(at), "workload", "alpha://Workload/default/web", "UnavailableError")
+        for at in moments
+    ]
+    history = a_history(*sorted([*failed, event], key=lambda entry: entry.at))
+
+    assert (request_budget(history, BUDGET) == []) is is_excused
 
 
 def test_conflicts_may_be_retried_at_once_a_few_times() -> None:

@@ -48,7 +48,7 @@ def parse_yaml(body: bytes) -> JsonValue:
             quick: JsonValue = orjson.loads(body)
             return quick
     try:
-        loaded: object = yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 (a SafeLoader)
+        loaded: object = _JsonLikeLoader(body).get_single_data()
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise api_errors.bad_request(f"error decoding YAML: {error}") from error
     return parse_json(orjson.dumps(loaded, option=orjson.OPT_NON_STR_KEYS))

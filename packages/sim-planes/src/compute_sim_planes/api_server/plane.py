@@ -35,7 +35,7 @@ from compute_sim_planes.api_server.sources import (
     SeededIdentities,
     SystemClock,
 )
-from compute_sim_planes.api_server.state import Limits, PlaneState
+from compute_sim_planes.api_server.state import Amendment, Limits, PlaneState
 from compute_sim_planes.api_server.storage.revisions import Revisions
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.api_server.system_fields import fill_new
@@ -64,6 +64,10 @@ class PlaneParts:
     policies: dict[str, PolicyForm] = field(default_factory=dict)
     # None: from the plane's own configurations; another plane's where that one guards this one too.
     admission: Admission | None = None
+    # What neighbours do to objects of their kinds on the way in.
+    amendments: Mapping[GroupResource, Amendment] = field(
+        default_factory=dict[GroupResource, Amendment]
+    )
     limits: Limits = field(default_factory=Limits)
     kinds: Iterable[Kind] = BUILTIN_KINDS
     namespaces: tuple[str, ...] = DEFAULT_NAMESPACES
@@ -96,6 +100,7 @@ class Plane:
             limits=parts.limits,
             version=parts.version,
             authorizer=parts.authorizer or RoleAuthorizer(StoredRoles(store)),
+            amendments=parts.amendments,
         )
         delay = parts.limits.controller_delay
         self.collector = GarbageCollector(

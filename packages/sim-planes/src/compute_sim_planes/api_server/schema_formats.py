@@ -98,12 +98,3 @@ STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "uri": is_uri,
     "uuid": _whole(_UUID),
 }
-
-# Values outside are refused whatever `minimum` and `maximum` say.
-INTEGER_FORMATS: Final[dict[str, tuple[int, int]]] = {
-    "int32": (-(2**31), 2**31 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-    "uint32": (0, 2**32 - 1),
-    "uint64": (0, 2**64 - 1),
-    "": (-(2**63), 2**63 - 1),
-}

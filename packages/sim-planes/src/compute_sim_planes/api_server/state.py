@@ -6,20 +6,26 @@ behaviour.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from compute_sim_planes.api_server.admission import Admission
 from compute_sim_planes.api_server.authorization import Authorizer
 from compute_sim_planes.api_server.catalog import Catalog
 from compute_sim_planes.api_server.documents import Documents
 from compute_sim_planes.api_server.identity import Tokens
-from compute_sim_planes.api_server.kinds import Kind
+from compute_sim_planes.api_server.kinds import GroupResource, Kind
 from compute_sim_planes.api_server.sources import Clock, Identities
 from compute_sim_planes.api_server.storage.store import Store
+from compute_sim_planes.json_types import JsonObject
 
 MEBIBYTE: Final = 1024 * 1024
+
+# What a plane makes of a wanted object, before (None: new) and wanted in; a mutating webhook in the
+# form of a function. It changes neither, and hands on the very same value where it wants nothing.
+Amendment: TypeAlias = "Callable[[JsonObject | None, JsonObject], JsonObject]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,9 @@ class PlaneState:
     limits: Limits
     version: str
     authorizer: Authorizer
+    amendments: Mapping[GroupResource, Amendment] = field(
+        default_factory=dict[GroupResource, Amendment]
+    )
     # A dict for its order: streams end in the order they began.
     streams: dict[Stream, None] = field(default_factory=dict)
     documents: Documents = field(default_factory=Documents)

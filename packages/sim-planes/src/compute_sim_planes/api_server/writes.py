@@ -113,6 +113,7 @@ async def create(call: Call, wanted: JsonObject, options: WriteOptions) -> bytes
     rules = rules_of(kind)
     system_fields.fill_new(kind, wanted, now, state.identities)
     rules.fill(wanted)
+    wanted = _amend(call, None, wanted)
     if not options.recorded:
         wanted = record_update(
             None, wanted, manager=options.manager, now=now, subresource="", schema=kind.schema
@@ -191,6 +192,7 @@ def _prepare(
         }
     else:
         rules.fill(wanted)
+        wanted = _amend(call, before, wanted)
     system_fields.keep_system_fields(kind, before, wanted, status=not is_status)
     rules.prepare_update(before, wanted)
     # An object whose owners were once forgotten is not followed again until somebody applies to it.
@@ -210,6 +212,11 @@ def _prepare(
     check(call, wanted, [*problems, *schema_problems], rules, before)
     _warn_of_finalizers(call, before, wanted)
     return wanted
+
+
+def _amend(call: Call, before: JsonObject | None, wanted: JsonObject) -> JsonObject:
+    amendment = call.state.amendments.get(call.kind.group_resource)
+    return wanted if amendment is None else amendment(before, wanted)
 
 
 def _schema_problems(

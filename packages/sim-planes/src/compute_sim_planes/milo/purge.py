@@ -27,8 +27,10 @@ BUILTIN: Final = (
     Resource(_RBAC, "v1", "clusterroles", "ClusterRole", is_namespaced=False),
     Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
 )
-# API servers refuse to delete the first three and make the last one by themselves.
-_LASTING_NAMESPACES: Final = frozenset({"default", "kube-public", "kube-system", "kube-node-lease"})
+# A real API server keeps leases and settings of its own in them and writes them again at once.
+_SERVERS_NAMESPACES: Final = frozenset({"kube-public", "kube-system", "kube-node-lease"})
+# API servers refuse to delete these, or make them again by themselves.
+_LASTING_NAMESPACES: Final = frozenset({"default"}) | _SERVERS_NAMESPACES
 # What kube-controller-manager publishes into every namespace, again and again.
 _PUBLISHED: Final = "kube-root-ca.crt"
 
@@ -60,6 +62,8 @@ def is_lasting(resource: Resource, found: JsonObject) -> bool:
     name = string_at(found, "metadata", "name")
     if resource == NAMESPACES:
         return name in _LASTING_NAMESPACES
+    if string_at(found, "metadata", "namespace") in _SERVERS_NAMESPACES:
+        return True
     labels = string_map_at(found, "metadata", "labels")
     if labels.get("kubernetes.io/bootstrapping") == "rbac-defaults":
         return True

@@ -1,0 +1,120 @@
+"""The kinds of objects that may be propagated, and those of them that are held in memory.
+
+Karmada watches every kind it discovers. Here one is watched from the moment a policy names it: what
+nobody names cannot be propagated, so the difference shows in nothing but time saved. Kinds are
+discovered at the start and then every half minute; until then a new one does not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from compute_sim_planes.client import Resource
+from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.json_types import JsonObject, objects_at, string_at
+from compute_sim_planes.karmada.hub import Hub, claim_id_of
+from compute_sim_planes.karmada.informer import Informer
+from compute_sim_planes.karmada.kinds import DEFINITIONS, NAMESPACES
+from compute_sim_planes.keyed_work import Key
+
+# The kinds every server has that anybody here propagates.
+_BUILT_IN: Final = (
+    NAMESPACES,
+    Resource("", "v1", "configmaps", "ConfigMap"),
+    Resource("", "v1", "secrets", "Secret"),
+    Resource("", "v1", "services", "Service"),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+)
+_GROUP_SUFFIX: Final = ".karmada.io"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateKey:
+    """One object that may be propagated."""
+
+    resource: Resource
+    key: Key
+
+
+# A kind that is held in memory from now on.
+Begun: TypeAlias = Callable[[Informer], None]
+
+
+class Templates:
+    """Kinds known to the detector, and their objects as far as policies name them."""
+
+    def __init__(self, hub: Hub, tasks: asyncio.TaskGroup) -> None:
+        self._hub = hub
+        self._tasks = tasks
+        self._known: dict[tuple[str, str], Resource] = {}
+        self._named: set[tuple[str, str]] = set()
+        self._informers: dict[Resource, Informer] = {}
+        self._begun: list[Begun] = []
+
+    def on_begun(self, begun: Begun) -> None:
+        self._begun.append(begun)
+
+    def find_kind(self, api_version: str, kind: str) -> Resource | None:
+        return self._known.get((api_version, kind))
+
+    def name_kinds(self, policy: JsonObject) -> None:
+        """A policy selects objects of these kinds."""
+        for selector in objects_at(policy, "spec", "resourceSelectors"):
+            self._named.add((string_at(selector, "apiVersion"), string_at(selector, "kind")))
+        self._begin_named()
+
+    def get(self, template: TemplateKey) -> JsonObject | None:
+        informer = self._informers.get(template.resource)
+        return informer.get(template.key.name, template.key.namespace) if informer else None
+
+    def find(self, resource: Resource, permanent_id: str) -> list[JsonObject]:
+        """The objects of a kind that a policy has claimed."""
+        informer = self._informers.get(resource)
+        return informer.find(claim_id_of, permanent_id) if informer else []
+
+    async def run(self) -> None:
+        """Discovers for ever."""
+        while True:
+            with suppress(ApiError, OSError):
+                await self.discover()
+            await asyncio.sleep(self._hub.knobs.discovery_interval.total_seconds())
+
+    async def discover(self) -> None:
+        listing = await self._hub.client.list(DEFINITIONS)
+        found = [*_BUILT_IN, *_served(listing.items)]
+        self._known = {(one.api_version, one.kind): one for one in found}
+        self._begin_named()
+
+    def _begin_named(self) -> None:
+        for named in sorted(self._named):
+            resource = self._known.get(named)
+            if resource is not None and resource not in self._informers:
+                self._begin(resource)
+
+    def _begin(self, resource: Resource) -> None:
+        informer = self._informers[resource] = Informer(self._hub.client, resource)
+        informer.index(claim_id_of)
+        self._tasks.create_task(informer.run(), name=f"karmada templates {resource.plural}")
+        for begun in self._begun:
+            begun(informer)
+
+
+def _served(definitions: Iterable[JsonObject]) -> Iterable[Resource]:
+    """Every served version of every kind that is not Karmada's own."""
+    for definition in definitions:
+        group = string_at(definition, "spec", "group")
+        if group.endswith(_GROUP_SUFFIX):
+            continue
+        for version in objects_at(definition, "spec", "versions"):
+            if version.get("served") is True:
+                yield Resource(
+                    group,
+                    string_at(version, "name"),
+                    string_at(definition, "spec", "names", "plural"),
+                    string_at(definition, "spec", "names", "kind"),
+                    is_namespaced=string_at(definition, "spec", "scope") == "Namespaced",
+                )

@@ -1,0 +1,333 @@
+"""O5 says nothing of a safe history, and something of each way to break it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from compute_api_types import labels
+from compute_sim_planes.history import Caller, Commit, Entry, History, Request
+from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.oracles_quota import QuotaRules, quota_safety
+from compute_sim_planes.request_address import Address
+
+START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
+CELL, PROJECT = "@cell", "acme"
+NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
+ONE = {labels.INSTANCES_RESOURCE: 1}
+
+
+class HandClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.moment = START
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+def an_instance(uid: str, *, is_gated: bool = True, is_granted: bool = False) -> JsonObject:
+    return {
+        "metadata": {"uid": uid},
+        "spec": {"controller": {"schedulingGates": [{"name": "Quota"}] if is_gated else []}},
+        "status": {
+            "conditions": [{"type": "QuotaGranted", "status": "True" if is_granted else "Unknown"}]
+        },
+    }
+
+
+def a_claim(
+    uid: str,
+    *,
+    cell: str = "dfw-1",
+    amount: int = 1,
+    is_granted: bool = True,
+    namespace: str = NS,
+    claim: str = "c1",
+) -> JsonObject:
+    status = "Granted" if is_granted else "Denied"
+    return {
+        "metadata": {
+            "uid": claim,
+            "labels": {labels.SOURCE_CLUSTER: cell, labels.INSTANCE_NAMESPACE: namespace},
+            "annotations": {labels.INSTANCE_UID: uid},
+        },
+        "spec": {"requests": [{"resourceType": labels.INSTANCES_RESOURCE, "amount": amount}]},
+        "status": {
+            "conditions": [{"type": "Granted", "status": "True" if is_granted else "False"}],
+            "allocations": [
+                {
+                    "resourceType": labels.INSTANCES_RESOURCE,
+                    "status": status,
+                    "allocatedAmount": amount,
+                }
+            ],
+        },
+    }
+
+
+def a_deployment(replicas: int) -> JsonObject:
+    return {"metadata": {"uid": "wd"}, "spec": {"scaleSettings": {"minReplicas": replicas}}}
+
+
+@dataclass
+class Tale:
+    """A history, told second by second."""
+
+    at: float = 0
+    entries: list[Entry] = field(default_factory=list[Entry])
+    stored: dict[tuple[str, str, str], JsonObject] = field(
+        default_factory=dict[tuple[str, str, str], JsonObject]
+    )
+
+    def __post_init__(self) -> None:
+        identity = {
+            labels.UPSTREAM_CLUSTER_NAME: f"cluster-{PROJECT}",
+            labels.UPSTREAM_NAMESPACE: "shop",
+        }
+        self.put(CELL, "Namespace", NS, {"metadata": {"uid": "n", "labels": {**identity}}})
+        self.deploy(1)
+
+    def wait(self, seconds: float) -> None:
+        self.at += seconds
+
+    def put(self, plane: str, kind: str, key: str, after: JsonObject | None) -> None:
+        before = self.stored.pop((plane, kind, key), None)
+        if after is not None:
+            self.stored[plane, kind, key] = after
+        self.entries.append(
+            Commit(
+                at=START + timedelta(seconds=self.at),
+                plane=plane,
+                type="DELETED" if after is None else "MODIFIED",
+                kind=kind,
+                key=key,
+                revision=len(self.entries),
+                actor="somebody",
+                before=b"" if before is None else orjson.dumps(before),
+                after=b"" if after is None else orjson.dumps(after),
+                request=None,
+            )
+        )
+
+    def deploy(self, replicas: int) -> None:
+        self.put(CELL, "WorkloadDeployment", f"{NS}/web", a_deployment(replicas))
+
+    def instance(self, found: JsonObject | None, name: str = "web-0") -> None:
+        self.put(CELL, "Instance", f"{NS}/{name}", found)
+
+    def claim(self, found: JsonObject | None, name: str = "instance-web-0") -> None:
+        self.put(PROJECT, "ResourceClaim", f"shop/{name}", found)
+
+    def ask(self, status: int = 200) -> None:
+        """The operator asks the project plane."""
+        address = Address(PROJECT, "get", "quota.miloapis.com", "resourceclaims", "", "", "")
+        moment = START + timedelta(seconds=self.at)
+        caller = Caller("operator")
+        self.entries.append(Request(1, moment, moment, caller, address, status, "", ()))
+
+    def start(self, uid: str = "u1", *, claims: bool = True) -> None:
+        """An Instance that is granted and opened."""
+        self.instance(an_instance(uid))
+        if claims:
+            self.claim(a_claim(uid))
+            self.ask()
+        self.open(uid)
+
+    def open(self, uid: str = "u1") -> None:
+        self.instance(an_instance(uid, is_granted=True))
+        self.instance(an_instance(uid, is_gated=False, is_granted=True))
+
+    def violations(self, ends: float = 1) -> list[str]:
+        clock = HandClock()
+        history = History(clock)
+        history.entries.extend(self.entries)
+        clock.moment = START + timedelta(seconds=self.at + ends)
+        rules = QuotaRules(
+            cells={CELL: "dfw-1"},
+            size_of=lambda _: ONE,
+            granted_before={PROJECT: {labels.INSTANCES_RESOURCE: 5}},
+        )
+        return [violation.message for violation in quota_safety(history, rules)]
+
+
+# --- gates ----------------------------------------------------------------------------------------
+
+
+def test_a_gate_that_opens_on_its_own_grant_is_safe() -> None:
+    tale = Tale()
+    tale.start()
+    assert tale.violations(3600) == []
+
+
+def test_a_gate_that_opens_without_a_claim_is_not() -> None:
+    tale = Tale()
+    tale.start(claims=False)
+    assert "there is no claim" in tale.violations()[0]
+
+
+def test_a_gate_that_opens_on_anything_but_its_own_grant_is_not() -> None:
+    wrong = {
+        "it is not granted": a_claim("u1", is_granted=False),
+        "it is not this cell's": a_claim("u1", cell="ord-1"),
+        "it is of another namespace": a_claim("u1", namespace="ns-other"),
+        "it is of another size": a_claim("u1", amount=2),
+        "it records 'u0'": a_claim("u0"),
+    }
+    for told, claim in wrong.items():
+        tale = Tale()
+        tale.instance(an_instance("u1"))
+        tale.claim(claim)
+        tale.ask()
+        tale.open()
+        assert told in tale.violations()[0]
+
+
+def test_while_the_plane_is_away_a_gone_predecessors_grant_is_safe() -> None:
+    tale = Tale()
+    tale.start("u1")
+    tale.wait(10)
+    tale.ask(0)
+    tale.instance(None)
+    tale.start("u2", claims=False)
+    tale.wait(600)
+    assert tale.violations() == []
+
+
+def test_while_the_plane_is_away_the_grant_of_somebody_who_lives_is_not() -> None:
+    tale = Tale()
+    tale.deploy(2)
+    tale.instance(an_instance("u0"), "web-1")
+    tale.claim(a_claim("u0"))
+    tale.ask()
+    tale.wait(10)
+    tale.ask(503)
+    tale.start("u1", claims=False)
+    assert "who lives" in tale.violations()[0]
+
+
+def test_a_claim_that_went_unseen_during_an_outage_still_covers() -> None:
+    tale = Tale()
+    tale.start("u1")
+    tale.wait(10)
+    tale.ask(0)
+    tale.claim(None)
+    tale.instance(None)
+    tale.start("u2", claims=False)
+    assert tale.violations() == []
+
+
+def test_a_claim_that_went_while_the_plane_answered_does_not() -> None:
+    tale = Tale()
+    tale.instance(an_instance("u1"))
+    tale.claim(a_claim("u1"))
+    tale.claim(None)
+    tale.ask()
+    tale.wait(10)
+    tale.open()
+    assert "there is no claim" in tale.violations()[0]
+
+
+def test_two_instances_on_one_claim_are_not_safe() -> None:
+    tale = Tale()
+    tale.start("u1")
+    other = "ns-7a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
+    identity = {
+        labels.UPSTREAM_CLUSTER_NAME: f"cluster-{PROJECT}",
+        labels.UPSTREAM_NAMESPACE: "shop",
+    }
+    tale.put(CELL, "Namespace", other, {"metadata": {"uid": "m", "labels": {**identity}}})
+    tale.put(CELL, "Instance", f"{other}/web-0", an_instance("u9"))
+    opened = an_instance("u9", is_gated=False, is_granted=True)
+    tale.put(CELL, "Instance", f"{other}/web-0", opened)
+    assert any("2 Instances run on claim" in told for told in tale.violations())
+
+
+def test_a_grant_that_is_taken_back_while_the_instance_runs_is_not_safe() -> None:
+    tale = Tale()
+    tale.start()
+    tale.instance(an_instance("u1", is_gated=False))
+    assert "was taken back" in tale.violations()[0]
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def test_two_claims_of_one_slot_are_not_safe() -> None:
+    tale = Tale()
+    tale.start()
+    tale.put(PROJECT, "ResourceClaim", "other/instance-web-0", a_claim("u1", claim="c2"))
+    assert any(told.startswith("2 claims instance-web-0") for told in tale.violations())
+
+
+def test_more_than_the_grants_allow_is_not_safe() -> None:
+    tale = Tale()
+    tale.claim(a_claim("u1", cell="", amount=6), "greedy")
+    assert tale.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 5 allowed"]
+
+
+def test_a_raised_grant_allows_more() -> None:
+    tale = Tale()
+    allowance: JsonObject = {
+        "resourceType": labels.INSTANCES_RESOURCE,
+        "buckets": [{"amount": 1}],
+    }
+    grant: JsonObject = {"spec": {"allowances": [allowance]}}
+    tale.put(PROJECT, "ResourceGrant", "milo-system/more", grant)
+    tale.claim(a_claim("u1", cell="", amount=6), "greedy")
+    assert tale.violations() == []
+
+
+def test_a_claim_without_instance_is_safe_while_its_slot_is_wanted() -> None:
+    tale = Tale()
+    tale.start()
+    tale.instance(None)
+    assert tale.violations(3600) == []
+
+
+def test_a_claim_nobody_needs_is_safe_for_a_minute_and_no_longer() -> None:
+    tale = Tale()
+    tale.start()
+    tale.deploy(0)
+    tale.instance(None)
+    assert tale.violations(60) == []
+    assert "nobody needs" in tale.violations(61)[0]
+
+
+def test_a_claim_nobody_needs_is_safe_while_the_plane_is_away_and_a_minute_longer() -> None:
+    tale = Tale()
+    tale.start()
+    tale.wait(10)
+    tale.ask(0)
+    tale.deploy(0)
+    tale.instance(None)
+    tale.wait(3600)
+    assert tale.violations() == []
+    tale.ask()
+    assert tale.violations(59) == []
+    assert len(tale.violations(61)) == 1
+
+
+def test_a_claim_must_record_who_runs_on_it_a_minute_after_the_plane_is_back() -> None:
+    tale = Tale()
+    tale.start("u1")
+    tale.wait(10)
+    tale.ask(0)
+    tale.instance(None)
+    tale.start("u2", claims=False)
+    tale.wait(600)
+    tale.ask()
+    assert tale.violations(59) == []
+    assert "does not record who runs on it" in tale.violations(61)[0]
+    tale.claim(a_claim("u2"))
+    assert tale.violations(3600) == []
+
+
+def test_claims_of_others_are_nobodys_business_but_the_sum() -> None:
+    tale = Tale()
+    tale.claim(a_claim("x", cell="ord-1"), "instance-api-0")
+    tale.claim(a_claim("x", cell=""), "odd")
+    assert tale.violations(3600) == []
