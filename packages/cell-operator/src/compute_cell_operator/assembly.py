@@ -1,36 +1,21 @@
-"""What a folder hands to `wiring.py`, and what it is given to make it.
-
-```
-folder/controller.py:  build(tools: Tools) -> Part
-wiring.py:             Parts ─► caches (merged) ─► Planes ─► Manager
-```
-
-Several folders read the same kind and its cache exists once, so their wishes are merged here. A
-folder is built before planes and manager exist; `reach` is what it may do with them later. Nothing
-here starts anything.
-"""
+"""What a controller folder is built with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from compute_cell_operator.network.switch import Switch
-from compute_cell_operator.reach import Reach
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.cache import IndexFunction
+from compute_operator_kit.apply.desk import NoRecorder, Recorder
 from compute_operator_kit.clock import Clock, Random
-from compute_operator_kit.controller import Controller
-from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.keys import Kind, ObjectKey, Role
-from compute_operator_kit.kube import EVERYTHING
+from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.measures import Measures, NoMeasures
-from compute_operator_kit.planes import Listener, Watched
+from compute_operator_kit.reach import Reach
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a folder is built with."""
+    """What a folder is built with; `reach` is what it may do with planes once they exist."""
 
     settings: CellSettings
     clock: Clock
@@ -38,57 +23,5 @@ class Tools:
     operator: ObjectKey  # our own Deployment at home: where events about ourselves go
     networking: Switch  # whether networking kinds count, for all folders alike
     measures: Measures = field(default_factory=NoMeasures)
+    recorder: Recorder = field(default_factory=NoRecorder)  # for events of what is no pass
     reach: Reach = field(default_factory=Reach)
-
-
-def report_nothing() -> None:
-    """For a folder without gauges of its own."""
-
-
-async def attend_nothing() -> None:
-    """For a folder without work of its own beside passes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One controller and what it needs around it; without one, only what stands around."""
-
-    controller: Controller | None = None
-    watched: tuple[Watched, ...] = ()
-    listeners: tuple[Listener, ...] = ()
-    report: Callable[[], None] = report_nothing  # sets gauges from caches, every few seconds
-    # Runs beside the passes of the leader and is cancelled with them: workers and sweeps.
-    attend: Callable[[], Coroutine[object, object, None]] = attend_nothing
-
-
-def controllers_of(parts: Iterable[Part]) -> tuple[Controller, ...]:
-    return tuple(part.controller for part in parts if part.controller is not None)
-
-
-def merge_watched(parts: Iterable[Part]) -> tuple[Watched, ...]:
-    """One cache per role and kind, with the indexes of everybody who reads it."""
-    merged: dict[tuple[Role, Kind], Watched] = {}
-    for part in parts:
-        for wish in part.watched:
-            place = (wish.role, wish.kind)
-            merged[place] = _merge(merged[place], wish) if place in merged else wish
-    return tuple(merged.values())
-
-
-def _merge(found: Watched, wish: Watched) -> Watched:
-    if found.selector != EVERYTHING or wish.selector != EVERYTHING:
-        # One would see objects the other has ruled out, or miss some it counts on.
-        raise InvariantError(f"caching {wish.kind.kind}: two readers, and one selects")
-    return Watched(
-        role=found.role,
-        kind=found.kind,
-        indexes=_merge_indexes(found, wish),
-        is_optional=found.is_optional and wish.is_optional,
-    )
-
-
-def _merge_indexes(found: Watched, wish: Watched) -> Mapping[str, IndexFunction]:
-    for name in found.indexes.keys() & wish.indexes.keys():
-        if found.indexes[name] is not wish.indexes[name]:
-            raise InvariantError(f"caching {wish.kind.kind}: two indexes are called {name!r}")
-    return {**found.indexes, **wish.indexes}

@@ -18,23 +18,31 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from compute_cell_operator.assembly import Part, Tools, controllers_of, merge_watched
+from compute_api_types import reasons
+from compute_cell_operator.assembly import Tools
 from compute_cell_operator.deployment import controller as deployment
+from compute_cell_operator.instance.controller import Instances
 from compute_cell_operator.network.state import Networking
 from compute_cell_operator.network.switch import Switch
 from compute_cell_operator.plane_names import CELL, HUB
-from compute_cell_operator.reach import Reach
+from compute_cell_operator.quota_gate import worker
 from compute_cell_operator.settings import CellSettings
+from compute_cell_operator.write_back import controller as write_back
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
 from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.crew import Crew
+from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.exchange import Credentials, NoCredentials
-from compute_operator_kit.keys import Kind, ObjectKey, Role
+from compute_operator_kit.intents import Emit
+from compute_operator_kit.keys import Kind, ObjectKey, Role, Uid
 from compute_operator_kit.lane import Limits
 from compute_operator_kit.manager import Manager, Runtime, Workers
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.reach import Reach
 from compute_operator_kit.reconcile import NoSpans, Spans
+from compute_quota_client import QuotaClient
 
 COMPONENT: Final = "compute-cell-operator"
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
@@ -64,11 +72,28 @@ class Ports:
     recorder: Recorder = field(default_factory=NoRecorder)
     measures: Measures = field(default_factory=NoMeasures)
     spans: Spans = field(default_factory=NoSpans)
+    quota: QuotaClient | None = None  # needed where quota is enforced
 
 
-def build_parts(tools: Tools) -> Iterator[Part]:
+def build_parts(tools: Tools, quota: QuotaClient | None) -> Iterator[Part]:
     """Every folder of this operator."""
     yield deployment.build(tools)
+    instances = Instances(tools)
+    if tools.settings.is_quota_enforced:
+        yield _build_quota(tools, quota, instances)
+    yield instances.build()
+    # Without a hub there is no copy of anything.
+    if tools.settings.is_federated:
+        yield write_back.build(tools)
+
+
+def _build_quota(tools: Tools, quota: QuotaClient | None, instances: Instances) -> Part:
+    """The worker that asks project planes, and the instance pass as its reader."""
+    if quota is None:
+        raise InvariantError("wiring the quota gate: quota is enforced, and there is no client")
+    part, gate = worker.build(tools, quota, instances.told)
+    instances.bind(gate)
+    return part
 
 
 class Operator:
@@ -78,17 +103,19 @@ class Operator:
         self._settings = settings
         self._ports = ports
         self._reach = Reach()
+        self._operator = ObjectKey(CELL, DEPLOYMENTS, ports.namespace, COMPONENT)
         switch = Switch(Networking(settings.networking), self._reach, ports.clock)
         tools = Tools(
             settings=settings,
             clock=ports.clock,
             random=ports.random,
-            operator=ObjectKey(CELL, DEPLOYMENTS, ports.namespace, COMPONENT),
+            operator=self._operator,
             networking=switch,
             measures=ports.measures,
+            recorder=ports.recorder,
             reach=self._reach,
         )
-        self._parts = tuple(build_parts(tools))
+        self._parts = tuple(build_parts(tools, ports.quota))
         self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
         self.manager = Manager(controllers_of(self._parts), _runtime(settings, ports, self.planes))
         self._reach.bind(self.planes, self.manager)
@@ -110,6 +137,7 @@ class Operator:
 
     async def lead(self) -> None:
         """What the leader does, until `stop`; cancelled, it aborts what is in flight at once."""
+        self._tell_of_quota()
         beside = Crew("leader")
         for place, part in enumerate(self._parts):
             beside.start(part.attend(), f"part-{place}")
@@ -117,6 +145,15 @@ class Operator:
             await self.manager.run()
         finally:
             await beside.stop()
+
+    def _tell_of_quota(self) -> None:
+        """Switched off is never a fallback, so it is said aloud (operations.md 7)."""
+        if self._settings.is_quota_enforced:
+            return
+        message = "Quota is disabled by configuration: Instances start without a claim"
+        reason, action = reasons.QUOTA_ENFORCEMENT_DISABLED, "Starting"
+        told = Emit(self._operator, Uid(""), reason, message, action, type="Warning")
+        self._ports.recorder.record(told)
 
     def stop(self) -> None:
         """Takes no more keys; what is in flight may end."""

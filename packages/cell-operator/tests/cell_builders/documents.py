@@ -14,11 +14,16 @@ from compute_operator_kit.wire import Json, JsonObject
 
 NAMESPACE_UID: Final = "6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 NS: Final = f"ns-{NAMESPACE_UID}"
+PROJECT: Final = "acme"
+PROJECT_NAMESPACE: Final = "shop"
+CELL_NAME: Final = "dfw-1"
 HUB_UID: Final = "0d9a3b5e-7c11-4c0b-8f63-5d1c8f2b9e77"
 IMAGE: Final = "registry.example.net/shop/storefront"
 
 
-def a_namespace_document(name: str = NS, project: str = "acme") -> JsonObject:
+def a_namespace_document(
+    name: str = NS, project: str = PROJECT, within: str = PROJECT_NAMESPACE
+) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": NAMESPACE.kind,
@@ -26,7 +31,7 @@ def a_namespace_document(name: str = NS, project: str = "acme") -> JsonObject:
             "name": name,
             "labels": {
                 "meta.datumapis.com/upstream-cluster-name": f"cluster-{project}",
-                "meta.datumapis.com/upstream-namespace": "default",
+                "meta.datumapis.com/upstream-namespace": within,
             },
         },
     }
@@ -68,8 +73,9 @@ def a_deployment_document(
     template: JsonObject | None = None,
     policy: str = "OrderedReady",
     hub_generation: str = "1",
+    hub_uid: str = HUB_UID,
 ) -> JsonObject:
-    """A WorkloadDeployment as Karmada delivers it."""
+    """A WorkloadDeployment as Karmada delivers it; on the hub it is its own root."""
     return {
         "apiVersion": DEPLOYMENT.api_version,
         "kind": DEPLOYMENT.kind,
@@ -77,7 +83,7 @@ def a_deployment_document(
             "name": name,
             "namespace": namespace,
             "annotations": {
-                "resourcetemplate.karmada.io/uid": HUB_UID,
+                "resourcetemplate.karmada.io/uid": hub_uid,
                 "resourcetemplate.karmada.io/generation": hub_generation,
             },
         },

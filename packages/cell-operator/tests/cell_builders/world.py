@@ -2,8 +2,9 @@
 
 Time is virtual and a run is a function of its seed. The operator is wired by `wiring.py`, down to
 the bytes of its requests; only what is below its transports is simulated. Planes are called as the
-operator calls them (`plane_names`). The provider and NSO are those of sim-planes. What management
-and Karmada would put into the cell is put there by the scenario, as `user`.
+operator calls them (`plane_names`), projects by their name. The provider, NSO and Milo are those of
+sim-planes. What management and Karmada would put into hub and cell is put there by the scenario, as
+`user`. Quota is off unless a scenario turns it on (`QUOTA_ON`) and adds a Milo.
 
     def test_something() -> None:
         async def scenario(world: World) -> None:
@@ -29,13 +30,17 @@ import orjson
 from typing_extensions import override
 
 from cell_builders.documents import (
+    CELL_NAME,
     NS,
+    PROJECT,
+    a_deployment_document,
     a_location_document,
     a_namespace_document,
     a_network_document,
     a_template_document,
 )
-from cell_builders.stand_in import InstanceStandIn
+from cell_builders.milo import BUDGET, SERVER, Gateway, ProjectDoor, SimulatedMilo
+from compute_api_types import labels
 from compute_api_types.crd import derive_crds
 from compute_cell_operator import kinds
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
@@ -64,6 +69,7 @@ from compute_operator_kit.wire import (
     member_object,
     member_text,
 )
+from compute_quota_client import QuotaClient, QuotaSettings, Surroundings
 from compute_sim_planes.api_server.identity import User, authenticated
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
@@ -75,6 +81,7 @@ from compute_sim_planes.fault_plans import Fault
 from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
 from compute_sim_planes.history import History, RecordingTransport, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
+from compute_sim_planes.json_types import object_at, objects_at
 from compute_sim_planes.networking import NetworkServices, networking_crds
 from compute_sim_planes.provider import Provider
 
@@ -83,18 +90,23 @@ OPERATOR: Final = authenticated("operator", "system:masters")
 USER: Final = authenticated("user", "system:masters")
 PROVIDER: Final = authenticated("provider", "system:masters")
 NSO: Final = authenticated("nso", "system:masters")
-STAND_IN: Final = authenticated("stand-in", "system:masters")
 NETWORK: Final = Kind("networking.datumapis.com", "v1alpha", "networks", "Network")
+QUOTA_ON: Final[JsonObject] = {
+    "mode": "enforce",
+    "kubeconfigPath": "/etc/quota-credentials/kubeconfig",
+}
+QUOTA_OFF: Final[JsonObject] = {"mode": "disabled"}
 DEFAULTS: Final[JsonObject] = {
-    "cell": {"name": "dfw-1"},
+    "cell": {"name": CELL_NAME},
     "federation": {"mode": "karmada", "kubeconfigPath": "/etc/compute/hub/kubeconfig"},
-    "quota": {"mode": "enforce", "kubeconfigPath": "/etc/quota-credentials/kubeconfig"},
+    "quota": QUOTA_OFF,
 }
 KNOWN_KINDS: Final = (*(k for k in vars(kinds).values() if isinstance(k, Kind)), NETWORK)
 KIND_NAMES: Final = {kind.plural: kind.kind for kind in KNOWN_KINDS} | {
     "leases": "Lease",
     "events": "Event",
     "customresourcedefinitions": "CustomResourceDefinition",
+    "resourceclaims": "ResourceClaim",
 }
 
 
@@ -168,10 +180,12 @@ class Process:
         self.recorder = FakeRecorder()
         self.spans = RecordedPasses(world.history)
         self._world = world
+        self.quota = self._open_quota(clock) if settings.is_quota_enforced else None
         ports = Ports(
             connect=self._connect,
             clock=clock,
             random=world.clock.random(name),
+            quota=self.quota,
             leadership=leadership,
             recorder=self.recorder,
             measures=self.measures,
@@ -193,14 +207,29 @@ class Process:
         self.operator.stop()
         if self._leading is not None:
             await asyncio.wait({self._leading})
-        await self.operator.close()
+        await self._close()
 
     async def kill(self) -> None:
         """Nothing more is sent; what was in memory is gone."""
         if self._leading is not None:
             self._leading.cancel()
             await asyncio.wait({self._leading})
+        await self._close()
+
+    async def _close(self) -> None:
         await self.operator.close()
+        if self.quota is not None:
+            await self.quota.aclose()
+
+    def _open_quota(self, clock: Clock) -> QuotaClient:
+        return QuotaClient(
+            SERVER,
+            transport=Gateway(lambda project: self._world.project(project, life=self.life)),
+            settings=QuotaSettings(user_agent=self.name, field_manager=labels.QUOTA_MANAGER),
+            surroundings=Surroundings(
+                chance=self._world.clock.random(f"{self.name}:quota").random, wall_clock=clock.now
+            ),
+        )
 
     def _connect(self, plane: Plane, lane: Lane) -> Kube:
         transport = self._world.transport(plane.name, life=self.life)
@@ -248,7 +277,7 @@ class World:
         self.operator_user = OPERATOR
         self.provider = Provider(self.client(PROVIDER), clock)
         self.nso = NetworkServices(self.client(NSO), clock)
-        self.stand_in = InstanceStandIn(self.client(STAND_IN), clock)
+        self.milo: SimulatedMilo | None = None
         self._lanes: dict[str, Lane] = {}
         self._neighbours: list[asyncio.Task[None]] = []
 
@@ -272,9 +301,26 @@ class World:
             await self.create(CELL, a_location_document())
             await self.create(CELL, a_network_document())
 
+    async def add_milo(self, budget: Mapping[str, int] = BUDGET) -> SimulatedMilo:
+        """A Milo with the project of the usual namespace; for processes with quota on."""
+        self.milo = SimulatedMilo(self.clock)
+        await self.milo.start(budget)
+        self.history.listen(PROJECT, self.milo.milo.planes.at(PROJECT).state.store)
+        return self.milo
+
     async def install_networking(self, *, is_name_only: bool = False) -> None:
         crds = networking_crds(is_name_only=is_name_only)
         await apply_manifests(self.planes[CELL].connect(), crds)
+
+    async def install_older_hub(self) -> None:
+        """The hub's Instances of a release without interfaces in their status: it prunes them."""
+        await self.uninstall(HUB, INSTANCE)
+        await self.sleep(1)
+        older = next(crd for crd in our_crds() if name_of(crd).startswith(INSTANCE.plural))
+        for version in objects_at(older, "spec", "versions"):
+            status = object_at(version, "schema", "openAPIV3Schema", "properties", "status")
+            del object_at(status, "properties")["networkInterfaces"]
+        await apply_manifests(self.planes[HUB].connect(), [older])
 
     async def uninstall(self, plane: str, kind: Kind) -> None:
         """As on a real server, the objects go with their definition."""
@@ -288,6 +334,21 @@ class World:
         """The operator's way to a plane, with faults in it and everything written down."""
         faulty = FaultyTransport(
             _Current(self, name, self.operator_user),
+            self.injector,
+            plane=name,
+            kinds=kind_names,
+            life=life,
+            link=self.links.setdefault(name, Link()),
+        )
+        return RecordingTransport(
+            faulty, self.history, plane=name, identity=life.name, kinds=kind_names
+        )
+
+    def project(self, name: str, *, life: OperatorLife) -> Transport:
+        """The quota client's way to a project's plane, through Milo's front door."""
+        assert self.milo is not None, "a process with quota on needs a Milo"
+        faulty = FaultyTransport(
+            ProjectDoor(self.milo.milo, name, self.operator_user),
             self.injector,
             plane=name,
             kinds=kind_names,
@@ -312,8 +373,8 @@ class World:
         return Client(transport, manager=user.name)
 
     def start_neighbours(self, *, has_nso: bool = True) -> None:
-        """The provider, NSO, and whoever decides about Ready and the Quota gate."""
-        works = [("provider", self.provider.run()), ("stand-in", self.stand_in.run())]
+        """The provider, and NSO."""
+        works = [("provider", self.provider.run())]
         if has_nso:
             works.append(("nso", self.nso.run()))
         self._neighbours += [asyncio.create_task(work, name=name) for name, work in works]
@@ -348,6 +409,8 @@ class World:
         for process in self.processes:
             await process.stop()
         await self.stop_neighbours()
+        if self.milo is not None:
+            await self.milo.close()
         for plane in self.planes.values():
             await plane.close()
 
@@ -424,6 +487,47 @@ class World:
         found = await self.kube(plane).get(key)
         assert isinstance(found, Snapshot), f"no {key}"
         await self.kube(plane).delete(key, preconditions=Preconditions(found.metadata.uid))
+
+    # management and Karmada ------------------------------------------------------------------
+
+    async def federate(self, namespace: str = NS) -> None:
+        """The hub's Namespace, as management makes it."""
+        await self.create(HUB, a_namespace_document(namespace))
+
+    async def deliver(self, name: str = "web", replicas: int = 1, *, tag: str = "1.0") -> None:
+        """A deployment on the hub and, as Karmada brings it, in the cell; the Namespaces exist."""
+        root = await self.create(HUB, a_deployment_document(name, replicas, tag=tag))
+        await self.create(
+            CELL, a_deployment_document(name, replicas, tag=tag, hub_uid=uid_of(root))
+        )
+
+    async def withdraw(self, name: str = "web") -> None:
+        """The deployment is deleted on the hub and, with it, in the cell."""
+        await self.delete(HUB, DEPLOYMENT, name)
+        await self.delete(CELL, DEPLOYMENT, name)
+
+    async def copies(self) -> list[str]:
+        return await self.names(HUB, INSTANCE)
+
+    async def copy(self, name: str) -> JsonObject:
+        return await self.get(HUB, INSTANCE, name)
+
+    async def is_copied(self, name: str) -> bool:
+        """The hub has the Instance as the cell has it, spec and status."""
+        found = await self.find(HUB, INSTANCE, name)
+        here = await self.find(CELL, INSTANCE, name)
+        if found is None or here is None:
+            return found is here
+        return spec_of(found) == spec_of(here) and status_of(found) == status_of(here)
+
+    async def has_no_copies(self) -> bool:
+        return await self.copies() == []
+
+    async def has_copies(self, *wanted: str) -> bool:
+        """Exactly these, each as it is in the cell."""
+        if await self.copies() != sorted(wanted):
+            return False
+        return all([await self.is_copied(name) for name in wanted])
 
     # the cell --------------------------------------------------------------------------------
 

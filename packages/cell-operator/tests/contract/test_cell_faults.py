@@ -1,14 +1,13 @@
-"""Faults in the way of the deployment controller: refusals, conflicts, crashes, lost events."""
+"""Faults in the way of the deployment controller: refusals, conflicts, lost events."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from datetime import timedelta
 
 import pytest
 from cell_builders.documents import NS, a_deployment_document
-from cell_builders.world import Process, World, condition_of, play, spec_of
+from cell_builders.world import World, condition_of, play, spec_of
 
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NETWORK_BINDING
 from compute_cell_operator.plane_names import CELL, HUB
@@ -81,74 +80,6 @@ def test_a_delete_that_came_too_late_spares_the_successor() -> None:
     at = Point(verb="delete", kind=INSTANCE.kind)
     slow = Fault("B6", Action.DELAY, at, Parameters(delay=timedelta(seconds=5)))
     play(scenario, slow)
-
-
-class Watchman:
-    """Starts a new process whenever the last one died."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._crashed = asyncio.Event()
-        self._lives = 0
-        self.process = self._start()
-
-    def _start(self) -> Process:
-        self._lives += 1
-        process = self._world.process(f"operator-{self._lives}")
-        process.life.on_crash = lambda _: self._crashed.set()
-        process.start()
-        return process
-
-    async def watch(self) -> None:
-        while True:
-            await self._crashed.wait()
-            self._crashed.clear()
-            await self.process.kill()
-            await self._world.sleep(2)
-            self.process = self._start()
-
-
-async def whole_life(world: World) -> None:
-    """Create, roll, scale, delete."""
-    world.start_neighbours()
-    watchman = Watchman(world)
-    watching = asyncio.create_task(watchman.watch(), name="watchman")
-    try:
-        await world.create(CELL, a_deployment_document("web", 2))
-        await world.eventually(world.is_converged, within=120)
-        await world.set_image("web", "2.0")
-        await world.sleep(1)
-        await world.eventually(world.is_converged, within=120)
-        await world.scale("web", 1)
-        await world.sleep(1)
-        await world.eventually(world.is_converged, within=120)
-        assert await world.instances() == ["web-0"]
-        await world.delete(CELL, DEPLOYMENT, "web")
-        await world.eventually(world.has_instances, within=120)
-        assert world.provider.violations == []
-        # Two at first, two for the roll: a crash neither costs nor gives one.
-        assert len(world.provider.started) == 4
-    finally:
-        watching.cancel()
-        await asyncio.wait({watching})
-
-
-def test_the_whole_life_without_a_crash() -> None:
-    play(whole_life)
-
-
-@pytest.mark.spec("C-90")
-@pytest.mark.parametrize("nth", range(1, 25, 2))
-@pytest.mark.parametrize(
-    "action",
-    [
-        pytest.param(Action.CRASH_BEFORE, marks=pytest.mark.fault("A1")),
-        pytest.param(Action.CRASH_AFTER, marks=pytest.mark.fault("A2")),
-    ],
-)
-def test_a_crash_around_any_write_ends_in_the_same_world(action: Action, nth: int) -> None:
-    done = play(whole_life, Fault("A1", action, Point(plane=CELL, verb="write", nth=nth)))
-    assert list(done.history.of(Injected)), "the fault never took effect"
 
 
 @pytest.mark.spec("C-87", "C-75")

@@ -10,7 +10,10 @@ from cell_builders.documents import (
     a_network_document,
     a_template_document,
 )
+from cell_builders.milo import BUDGET
 from cell_builders.world import (
+    QUOTA_OFF,
+    QUOTA_ON,
     World,
     condition_of,
     gates_of,
@@ -34,10 +37,17 @@ from compute_operator_kit.wire import Json, JsonObject, member_list, member_obje
 from compute_sim_planes.history import Pass, Request
 
 
-def start(world: World, *, networking: str = "auto", city: str = "", has_nso: bool = True) -> None:
+def start(
+    world: World,
+    *,
+    networking: str = "auto",
+    city: str = "",
+    has_nso: bool = True,
+    quota: JsonObject = QUOTA_OFF,
+) -> None:
     world.start_neighbours(has_nso=has_nso)
     cell: JsonObject = {"name": "dfw-1", "cityCode": city} if city else {"name": "dfw-1"}
-    world.process(settings=settings_of(networking=networking, cell=cell)).start()
+    world.process(settings=settings_of(networking=networking, cell=cell, quota=quota)).start()
 
 
 def networking_requests(world: World) -> list[Request]:
@@ -91,8 +101,8 @@ def as_object(found: Json) -> JsonObject:
 def test_only_the_network_gate_goes_and_only_when_the_network_is_ready() -> None:
     async def scenario(world: World) -> None:
         world.nso.knobs.is_context_never_ready = True
-        world.stand_in.denied = "QuotaExceeded"
-        start(world)
+        await world.add_milo(dict.fromkeys(BUDGET, 0))
+        start(world, quota=QUOTA_ON)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("QuotaNotGranted"))
         await world.sleep(30)
@@ -394,6 +404,6 @@ def test_a_location_wakes_the_deployments_of_its_city_and_no_other() -> None:
         assert all(key.endswith("/eu") for key in woken)
 
     def passes_of(world: World) -> list[str]:
-        return [one.key for one in world.history.of(Pass)]
+        return [one.key for one in world.history.of(Pass) if one.controller == "deployment"]
 
     play(scenario)

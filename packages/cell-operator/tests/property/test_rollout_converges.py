@@ -39,8 +39,13 @@ class World:
                 assert found.metadata.uid == candidate.metadata.uid
                 assert found.metadata.controller is not None
                 assert found.metadata.controller.uid == UID, "deleted what is not ours"
-                terminating = replace(found.metadata, deletion_timestamp="2026-06-20T08:00:00Z")
-                self.present[candidate.name] = replace(found, metadata=terminating)
+                self.present[candidate.name] = a_candidate(
+                    found.name,
+                    ready=found.is_ready,
+                    revision=found.revision,
+                    terminating=True,
+                    uid=found.metadata.uid,
+                )
             case _:
                 return
 

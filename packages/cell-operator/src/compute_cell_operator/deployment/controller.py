@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import labels
-from compute_cell_operator.assembly import Part, Tools
+from compute_cell_operator.assembly import Tools
 from compute_cell_operator.deployment import mapping, observe, status
 from compute_cell_operator.deployment.observe import Seen, Surroundings
 from compute_cell_operator.deployment.plan.decision import decide
@@ -31,6 +31,7 @@ from compute_operator_kit.intents import Plan
 from compute_operator_kit.keys import ObjectKey, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.outcomes import Applied
+from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import Watched
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 

@@ -1,6 +1,7 @@
-"""What a pass knows of one Instance, at one moment.
+"""Reads caches: one Instance, whose quota it is and what its network says, at one moment.
 
-Objects may have bypassed admission, so every field is read as if it could be anything.
+Objects may have bypassed admission, so every field is read as if it could be anything. What the
+quota worker has found out comes through its port; nothing here asks a plane.
 """
 
 from __future__ import annotations
@@ -11,8 +12,15 @@ from typing import Final
 
 from compute_api_types import conditions, labels
 from compute_api_types.meta import TimestampError, parse_timestamp
-from compute_cell_operator.quota_gate.findings import Said
+from compute_cell_operator.kinds import INSTANCE, NAMESPACE
+from compute_cell_operator.network.observe import observe_refusal
+from compute_cell_operator.network.state import State
+from compute_cell_operator.quota_gate.evidence import Known, Payer, derive_payer, derive_said
+from compute_cell_operator.quota_gate.findings import Said, Unresolvable
+from compute_cell_operator.quota_gate.port import Gate
+from compute_cell_operator.quota_gate.size import derive_size
 from compute_cell_operator.told import Told, read_conditions
+from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Metadata, Snapshot
 from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
@@ -62,6 +70,43 @@ class Seen:
         return max(timedelta(0), now - born)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is not in a cache: how this cell is configured, and what the quota worker knows."""
+
+    gate: Gate
+    is_quota_enforced: bool
+    networking: State
+
+
+def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None:
+    """None where the Instance is absent, or its cache cannot be believed."""
+    found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
+    if not isinstance(found, Snapshot):
+        return None
+    known = Known(
+        is_enforced=around.is_quota_enforced,
+        size=derive_size(member_object(found.decode(), "spec")),
+        payer=_observe_payer(key, caches),
+        finding=around.gate.finding(key),
+    )
+    said = derive_said(found.metadata.uid, known)
+    return read_instance(found, said, _observe_refusal(found, caches, around.networking))
+
+
+def _observe_payer(key: ObjectKey, caches: Caches) -> Payer | Unresolvable | None:
+    found = caches.view(key.plane, NAMESPACE).get("", key.namespace)
+    return derive_payer(found.metadata) if isinstance(found, Snapshot) else None
+
+
+def _observe_refusal(found: Snapshot, caches: Caches, networking: State) -> Told | None:
+    """What its network was refused with; nothing is read without a deployment or networking."""
+    owner = found.metadata.controller
+    if owner is None or networking is not State.ON:
+        return None
+    return observe_refusal(owner.uid, caches, found.key.plane)
+
+
 def read_instance(snapshot: Snapshot, said: Said, refusal: Told | None = None) -> Seen:
     """An Instance with what others know of it."""
     body = snapshot.decode()
@@ -70,14 +115,14 @@ def read_instance(snapshot: Snapshot, said: Said, refusal: Told | None = None) -
         key=snapshot.key,
         metadata=snapshot.metadata,
         status=status,
-        gates=_read_gates(member_object(body, "spec")),
+        gates=read_gates(member_object(body, "spec")),
         conditions=tuple(filter(_is_legible, read_conditions(status))),
         said=said,
         refusal=refusal,
     )
 
 
-def _read_gates(spec: JsonObject) -> tuple[str, ...]:
+def read_gates(spec: JsonObject) -> tuple[str, ...]:
     entries = member_list(member_object(spec, "controller"), "schedulingGates")
     return tuple(member_text(entry, "name") for entry in entries if isinstance(entry, dict))
 

@@ -21,13 +21,13 @@ from typing import Final
 from compute_cell_operator.kinds import NETWORKING_KINDS
 from compute_cell_operator.network.state import Networking, State
 from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.reach import Reach
 from compute_operator_kit.cache import Change, Serving
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.errors import ReconcileError
 from compute_operator_kit.keys import Kind, Role
 from compute_operator_kit.kube import NotServed, Writer
 from compute_operator_kit.planes import Plane
+from compute_operator_kit.reach import Reach
 
 ASK_AGAIN: Final = timedelta(seconds=30)  # operations.md 1.4
 WRITER: Final = Writer("discovery", "compute-deployment")  # reads only

@@ -91,11 +91,19 @@ def _kept(said: Said, standing: Standing, now: datetime) -> _Words | None:
     if standing.is_started:
         moves = isinstance(said, Granted) and stored.reason != reasons.QUOTA_AVAILABLE
         return None if moves else ("True", stored.reason, stored.message)
-    if isinstance(said, BackendUnavailable) and stored.is_true:
+    if stored.is_true and _leaves_grant(said, stored, standing):
         return ("True", stored.reason, stored.message)
     if is_denial(stored) and _is_silent(said, now):
         return ("False", stored.reason, stored.message)
     return None
+
+
+def _leaves_grant(said: Said, stored: Told, standing: Standing) -> bool:
+    """Nobody says that it is not granted: the plane is away, or a process that has just started
+    knows nothing yet of what was judged before. No gate opens on it.
+    """
+    is_judged = stored.observed_generation == standing.generation
+    return isinstance(said, BackendUnavailable) or (isinstance(said, Undecided) and is_judged)
 
 
 def _is_silent(said: Said, now: datetime) -> bool:

@@ -18,8 +18,9 @@ from compute_cell_operator.write_back.checks import (
     Obstacle,
     Refusal,
     find_obstacle,
+    linking_labels_are_there,
 )
-from compute_cell_operator.write_back.observe import Document, Hashes, Seen
+from compute_cell_operator.write_back.observe import Document, Hashes, HubAnswer, Seen
 from compute_cell_operator.write_back.wanted import Copy, derive_copy, derive_hash, read_copy
 from compute_operator_kit.intents import (
     Delete,
@@ -32,7 +33,7 @@ from compute_operator_kit.intents import (
     Wait,
 )
 from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Metadata, Unreadable
+from compute_operator_kit.objects import Absent, Metadata, Unreadable
 
 RETRY_OWNER: Final = timedelta(seconds=30)
 RETRY_OWNER_LATER: Final = timedelta(minutes=5)
@@ -40,6 +41,7 @@ OWNER_TRIES: Final = 10
 RETRY_REFUSED: Final = timedelta(minutes=5)
 # Not the way it usually goes on: a plane that is back wakes the key.
 RETRY_UNREADABLE: Final = timedelta(seconds=30)
+RETRY_REPLACED: Final = timedelta(seconds=1)
 GATHER: Final = timedelta(milliseconds=100)
 """Grant, gate and start follow each other closely, and are to be one write."""
 
@@ -62,6 +64,7 @@ class Decided:
 
 Decision: TypeAlias = AskHub | Decided
 SETTLED: Final = Decided(Plan())
+NOT_ASKED: Final = HubAnswer(Absent(), Absent())
 
 
 def plan(seen: Seen) -> Decision:
@@ -75,6 +78,10 @@ def plan(seen: Seen) -> Decision:
     if not isinstance(seen.copy, Document) and seen.instance.metadata.is_deleting:
         return SETTLED
     if seen.hub is None:
+        # What the Instance itself lacks is told without asking anybody.
+        lacking = linking_labels_are_there(seen, NOT_ASKED)
+        if lacking is not None:
+            return _hold(seen, lacking)
         return AskHub(is_create=not isinstance(seen.copy, Document))
     obstacle = find_obstacle(seen, seen.hub)
     if obstacle is not None:
@@ -137,8 +144,11 @@ def _wait(seen: Seen, reason: str, delay: timedelta) -> Decided:
 def _write(seen: Seen) -> Iterator[Intent]:
     found = seen.copy if isinstance(seen.copy, Document) else None
     if found is not None and _is_of_another(found, seen):
-        # Age and identity are to be the new Instance's: its vanishing wakes the key again.
+        # Age and identity are to be the new Instance's: its vanishing wakes the key again, unless
+        # nobody watches it.
         yield Delete(found.key, found.metadata.uid, reasons.REPLACED)
+        if found.metadata.labels.get(labels.CELL) != seen.cell:
+            yield Wait(seen.instance.key, reasons.REPLACED, RETRY_REPLACED)
         return
     yield from _ensure(seen, _wanted(seen), found)
 
@@ -171,7 +181,8 @@ def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent
             "" if found is None else found.metadata.resource_version,
             wanted.status,
             reason=reasons.STATUS_CHANGED,
-            provisional=provisional,
+            # What a create waited for has waited with it.
+            provisional=provisional and found is not None,
             settle=settle,
         )
 

@@ -243,6 +243,17 @@ def test_a_denial_gives_way_to_news(said: Said, reason: str) -> None:
     assert report_quota(said, a_standing(DENIED), NOW).reason == reason
 
 
+@pytest.mark.parametrize(("generation", "status"), [(7, "True"), (8, "Unknown")])
+def test_a_grant_that_was_judged_stays_while_nothing_is_known_yet(
+    generation: int, status: str
+) -> None:
+    """A process that has just started: the same generation stays, a resize has to be judged."""
+    stored = Told("QuotaGranted", "True", "QuotaAvailable", "granted", 7)
+    standing = Standing(stored, generation, is_started=False)
+    assert report_quota(Undecided(), standing, NOW).status == status
+    assert not opens_gate(Undecided())
+
+
 def test_another_refusal_than_a_denial_does_not_stay() -> None:
     stored = Told("QuotaGranted", "False", "QuotaBackendUnavailable", "away")
     assert not is_denial(stored)

@@ -81,6 +81,7 @@ def an_instance(
     *,
     uid: str = "i-1",
     terminating: bool = False,
+    annotations: dict[str, str] | None = None,
     spec: JsonObject = SPEC,
     status: JsonObject = STATUS,
 ) -> Document:
@@ -91,7 +92,7 @@ def an_instance(
         "7",
         deletion_timestamp="2026-06-20T09:00:00Z" if terminating else "",
         labels=MappingProxyType({"app": "web", **(LINKS if labels is None else labels)}),
-        annotations=MappingProxyType({"note": "not copied"}),
+        annotations=MappingProxyType({"note": "not copied", **(annotations or {})}),
     )
     return Document(KEY, metadata, spec, status)
 
@@ -263,9 +264,7 @@ def test_an_equal_status_is_not_written() -> None:
 
 def test_full_values_go_with_the_labels_they_complete() -> None:
     long = {PREFIX + "workload-name": "w" * 80}
-    instance = an_instance()
-    metadata = replace(instance.metadata, annotations=MappingProxyType(long))
-    ensure = intents(a_seen(instance=replace(instance, metadata=metadata)))[0]
+    ensure = intents(a_seen(instance=an_instance(annotations=long)))[0]
     assert isinstance(ensure, Ensure)
     assert ensure.wanted.annotations[PREFIX + "workload-name"] == "w" * 80
 
@@ -291,9 +290,12 @@ def a_status(ready: str, quota: str = "True") -> JsonObject:
 
 def test_a_provisional_first_write_waits_as_configured_and_a_later_one_a_moment() -> None:
     coming = an_instance(status=a_status("SchedulingGatesPresent"))
-    for intent in intents(a_seen(instance=coming)):
-        assert isinstance(intent, Ensure | SetStatus)
-        assert (intent.provisional, intent.settle) == (True, None)
+    made, status = intents(a_seen(instance=coming))
+    assert isinstance(made, Ensure)
+    assert (made.provisional, made.settle) == (True, None)
+    # It comes with the object it belongs to: one wait, not two.
+    assert isinstance(status, SetStatus)
+    assert not status.provisional
     for intent in intents(a_seen(a_copy(status={}), instance=coming)):
         assert isinstance(intent, Ensure | SetStatus)
         assert (intent.provisional, intent.settle) == (True, timedelta(milliseconds=100))
@@ -446,6 +448,6 @@ def test_a_document_is_read_as_if_it_could_be_anything() -> None:
 
 def test_the_uid_on_the_hub_is_what_karmada_annotated() -> None:
     told = {"resourcetemplate.karmada.io/uid": "hub-d"}
-    annotated = replace(a_deployment(), annotations=MappingProxyType(told))
+    annotated = Metadata("web", NS, Uid("d-1"), "1", annotations=MappingProxyType(told))
     assert read_deployment_uid(annotated) == "hub-d"
     assert read_deployment_uid(a_deployment()) == ""

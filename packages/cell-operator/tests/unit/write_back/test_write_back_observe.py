@@ -1,0 +1,148 @@
+"""What write-back reads from caches, and whom a change wakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_cell_operator.deployment.observe import OWNER
+from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
+from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.write_back import mapping
+from compute_cell_operator.write_back.observe import (
+    Document,
+    HubAnswer,
+    Kept,
+    Seen,
+    Vanished,
+    observe,
+    read_document,
+)
+from compute_cell_operator.write_back.passes import is_answer_for
+from compute_cell_operator.write_back.plan import AskHub
+from compute_operator_kit.cache import Change, Entry
+from compute_operator_kit.keys import ObjectKey, Role
+from compute_operator_kit.objects import Absent, Metadata, Snapshot
+from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
+from compute_operator_kit.wire import JsonObject
+
+NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
+KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
+COPY_KEY = ObjectKey(HUB, INSTANCE, NS, "web-0")
+OWNED: JsonObject = {
+    "ownerReferences": [
+        {
+            "apiVersion": DEPLOYMENT.api_version,
+            "kind": DEPLOYMENT.kind,
+            "name": "web",
+            "uid": "uid-of-web",
+            "controller": True,
+        }
+    ]
+}
+FROM_HUB: JsonObject = {"annotations": {"resourcetemplate.karmada.io/uid": "hub-d"}}
+
+
+def some_caches(
+    *,
+    instances: tuple[Snapshot, ...] = (),
+    copies: tuple[Snapshot, ...] = (),
+    deployments: tuple[Snapshot, ...] = (),
+    is_synced: bool = True,
+) -> FakeCaches:
+    indexes = mapping.INSTANCE_INDEXES
+    namespace = a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))
+    return FakeCaches(
+        [
+            a_store(CELL, INSTANCE, instances, indexes=indexes, is_synced=is_synced),
+            a_store(CELL, DEPLOYMENT, deployments),
+            a_store(CELL, NAMESPACE, (namespace,)),
+            a_store(HUB, INSTANCE, copies),
+        ],
+        {CELL: Role.HOME, HUB: Role.HUB},
+    )
+
+
+def a_deployment(uid: str = "uid-of-web") -> Snapshot:
+    return a_snapshot(ObjectKey(CELL, DEPLOYMENT, NS, "web"), {**FROM_HUB, "uid": uid})
+
+
+def seen_of(caches: FakeCaches, hub: HubAnswer | None = None) -> Seen:
+    found = observe(KEY, caches, "dfw-1", kept=Kept(owner_misses=3), hub=hub)
+    assert isinstance(found, Seen)
+    return found
+
+
+def test_the_hub_deployment_is_told_by_the_controller_and_not_by_a_label() -> None:
+    instance = a_snapshot(KEY, OWNED)
+    found = seen_of(some_caches(instances=(instance,), deployments=(a_deployment(),)))
+    assert found.deployment_uid == "hub-d"
+    assert found.copy == Absent()
+    assert found.owner_misses == 3
+
+
+@pytest.mark.parametrize("metadata", [OWNED, {}])
+def test_a_deployment_of_another_uid_or_none_tells_nothing(metadata: JsonObject) -> None:
+    caches = some_caches(instances=(a_snapshot(KEY, metadata),), deployments=(a_deployment("x"),))
+    assert seen_of(caches).deployment_uid == ""
+
+
+def test_a_copy_that_no_cache_can_have_is_taken_from_the_answer() -> None:
+    live = read_document(a_snapshot(COPY_KEY))
+    header = Metadata("web", NS, live.metadata.uid, "1")
+    answer = HubAnswer(header, header, live)
+    assert seen_of(some_caches(instances=(a_snapshot(KEY),)), answer).copy == live
+    # What the cache has is newer than an answer.
+    cached = a_snapshot(COPY_KEY, {"resourceVersion": "9"})
+    found = seen_of(some_caches(instances=(a_snapshot(KEY),), copies=(cached,)), answer)
+    assert isinstance(found.copy, Document)
+    assert found.copy.metadata.resource_version == "9"
+
+
+def test_an_instance_that_is_not_there_leaves_its_copy_to_be_judged() -> None:
+    found = observe(KEY, some_caches(copies=(a_snapshot(COPY_KEY),)), "dfw-1")
+    assert isinstance(found, Vanished)
+    assert isinstance(found.copy, Document)
+    assert observe(KEY, some_caches(), "dfw-1") == Vanished(Absent())
+
+
+def test_half_a_view_of_the_cell_says_nothing() -> None:
+    assert observe(KEY, some_caches(is_synced=False), "dfw-1") is None
+
+
+@pytest.mark.parametrize(
+    ("is_create", "label", "has_copy", "is_for_it"),
+    [
+        (True, "web", False, True),
+        (True, "web", True, True),
+        (False, "web", True, True),
+        (False, "web", False, False),  # gone meanwhile: a create needs a fresh answer
+        (True, "other", False, False),  # another owner now
+    ],
+)
+def test_an_answer_counts_only_for_what_it_was_asked_for(
+    *, is_create: bool, label: str, has_copy: bool, is_for_it: bool
+) -> None:
+    def with_label(name: str, copies: tuple[Snapshot, ...]) -> Seen:
+        metadata: JsonObject = {"labels": {"compute.datumapis.com/workload-deployment-name": name}}
+        return seen_of(some_caches(instances=(a_snapshot(KEY, metadata),), copies=copies))
+
+    copies = (a_snapshot(COPY_KEY),)
+    before = with_label("web", copies)
+    after = with_label(label, copies if has_copy else ())
+    assert is_answer_for(after, before, AskHub(is_create=is_create)) is is_for_it
+
+
+# --- whom a change concerns -----------------------------------------------------------------------
+
+
+def test_a_copy_wakes_its_name_and_a_deployment_or_namespace_its_instances() -> None:
+    caches = some_caches(instances=(a_snapshot(KEY, OWNED),))
+    copy = Change(None, Entry(a_snapshot(COPY_KEY)))
+    assert list(mapping.map_copy(copy, caches)) == [KEY]
+    deployment = Change(Entry(a_deployment()), None)
+    assert list(mapping.map_deployment(deployment, caches)) == [KEY]
+    stranger = Change(None, Entry(a_deployment("another")))
+    assert list(mapping.map_deployment(stranger, caches)) == []
+    namespace = Change(None, Entry(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
+    assert list(mapping.map_namespace(namespace, caches)) == [KEY]
+    assert OWNER in mapping.INSTANCE_INDEXES
