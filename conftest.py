@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 RECORDS: Final = Path(__file__).parent / ".spec"
+REAL_PLANES: Final = Path(__file__).parent / "e2e" / "planes" / "fixtures.py"
 MARKERS: Final = ("spec", "fault")
 # A passing phase never hides a failing one of the same test (setup, call, teardown report apart).
 WORST_LAST: Final = ("passed", "skipped", "failed")
@@ -45,7 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores it, and so would every process that a test interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.pluginmanager.register(ShownStatements(str(config.getoption("--planes"))))
+    backend = str(config.getoption("--planes"))
+    config.pluginmanager.register(ShownStatements(backend))
+    if backend == "real" and REAL_PLANES.exists():
+        # Only then: the environments of single packages have nothing of what it imports.
+        config.pluginmanager.import_plugin("e2e.planes.fixtures")
 
 
 class Shown(TypedDict):

@@ -100,7 +100,11 @@ def sim(session: nox.Session) -> None:
     sync_dev(session)
     side_by_side = ("--numprocesses", "auto", "--dist", "load")
     folders = ("e2e/scenarios", "e2e/faults/tests", "e2e/backends/tests")
+    if not session.posargs:
+        session.run("python", "-m", "e2e.rights", "--forget")
     session.run("pytest", "--planes", "sim", *side_by_side, *folders, *session.posargs)
+    if not session.posargs:  # a part of the suite says nothing about rights nobody used
+        session.run("python", "-m", "e2e.rights")
 
 
 @nox.session
@@ -124,7 +128,8 @@ def cluster(session: nox.Session) -> None:
     sync_dev(session)
     session.run("python", "-m", "e2e.planes", "build")
     asked = [argument for argument in session.posargs if argument != "--soak"]
-    folders = (*REAL_CONTRACTS, *tests_of("cluster"), "e2e/planes/tests/cluster")
+    # Operators last: one that runs acts on the planes that all of them share.
+    folders = (*REAL_CONTRACTS, "e2e/planes/tests/cluster", *tests_of("cluster"))
     session.run("pytest", "--planes", "real", *folders, *asked)
     # The simulated server owes kubectl the same, and where nothing was built there is none.
     session.run("python", "-m", "e2e.planes", "with-kubectl", "pytest", KUBECTL_CONTRACT)
@@ -137,6 +142,14 @@ def images(session: nox.Session) -> None:
     """Both images from their Containerfiles, and what must be true of them; needs root."""
     sync_dev(session)
     tool(session, "images", *session.posargs)
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """Scenarios on real planes, built first where they are not; `-- --all` with the slow ones."""
+    sync_dev(session)
+    session.run("python", "-m", "e2e.planes", "build")
+    session.run("pytest", "--planes", "real", "e2e/scenarios", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -14,7 +14,7 @@ import yaml
 from compute_api_types.wire import JsonObject, JsonValue
 
 _SCALARS: Final = {
-    "null": (r"~|null|Null|NULL|", "~nN\0"),
+    "null": (r"~|null|Null|NULL", "~nN"),
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "int": (r"[-+]?(0|[1-9][0-9]*)|0o?[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
     "float": (
@@ -28,15 +28,20 @@ class _Loader(yaml.SafeLoader):
     """The safe loader with the scalars of YAML 1.2."""
 
 
-_Loader.yaml_implicit_resolvers = {}
-
-for _name, (_pattern, _first) in _SCALARS.items():
-    # PyYAML asks with an empty string for an empty scalar.
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), [*_first.replace("\0", "")]
+def _resolve(kind: str, pattern: str, first: list[str]) -> None:
+    """Scalars that match are of this kind; `first` are the letters one can begin with."""
+    # The stubs leave its arguments without types.
+    _Loader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
+        f"tag:yaml.org,2002:{kind}", re.compile(f"^(?:{pattern})$"), first
     )
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^$"), [""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^(?:<<)$"), ["<"])
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _kind, (_pattern, _first) in _SCALARS.items():
+    _resolve(_kind, _pattern, [*_first])
+# PyYAML asks with an empty string for an empty scalar.
+_resolve("null", "", [""])
+_resolve("merge", "<<", ["<"])
 
 
 def parse_values(text: str) -> list[JsonValue]:

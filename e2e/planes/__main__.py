@@ -1,4 +1,4 @@
-"""`python -m e2e.planes build`, `up` and `soak`.
+"""`python -m e2e.planes build`, `up`, `soak` and `with-kubectl`.
 
 The noxfile calls the same functions. What goes wrong is one line with its remedy and an exit code
 other than 0; a trace would mean a bug of ours.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.planes.binaries import NODES, PLANES
-from e2e.planes.build import build
+from e2e.planes.build import build, find_programs
 from e2e.planes.errors import PlanesError
 from e2e.planes.soak import soak
 from e2e.planes.stack import Options, RealPlanes
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 build_planes(with_nodes=chosen.nodes)
             case "soak":
                 asyncio.run(soak(say))
+            case "with-kubectl":
+                return with_kubectl(chosen.words)
             case _:
                 asyncio.run(stay_up(_planes(chosen)))
     except PlanesError as failure:
@@ -56,6 +60,13 @@ def build_planes(*, with_nodes: bool = False) -> None:
     wanted = (*PLANES, *NODES) if with_nodes else PLANES
     build(wanted, store, say)
     say(f"{len(wanted)} programs in {store.folder}, {time.monotonic() - began:.1f} s")
+
+
+def with_kubectl(words: Sequence[str]) -> int:
+    """Runs a command that finds the built kubectl before any other; its exit code."""
+    folder = find_programs(PLANES, Store.of_user())["kubectl"].parent
+    path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return subprocess.run([*words], env={**os.environ, "PATH": path}, check=False).returncode
 
 
 def _planes(chosen: argparse.Namespace) -> RealPlanes:
@@ -90,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     building = commands.add_parser("build", help="build the planes' programs")
     building.add_argument("--nodes", action="store_true", help="also what real nodes need")
     commands.add_parser("soak", help="planes up and down many times; nothing may be left over")
+    aided = commands.add_parser("with-kubectl", help="run a command beside the built kubectl")
+    aided.add_argument("words", nargs=argparse.REMAINDER)
     up = commands.add_parser("up", help="bring planes up and stay")
     up.add_argument("--topology", choices=sorted(TOPOLOGIES), default="full")
     up.add_argument("--rates", choices=[rate.value for rate in Rates], default=Rates.QUICK.value)

@@ -93,6 +93,18 @@ class PlaneClient:
     async def create(self, wanted: JsonObject) -> JsonObject:
         return await self._request("POST", await self._collection_of(wanted), wanted)
 
+    async def post(self, path: str, wanted: JsonObject) -> JsonObject:
+        """For what is no object of its own, such as a request for a token."""
+        return await self._request("POST", path, wanted)
+
+    async def is_refused(self, path: str) -> bool:
+        """Whether the server does not know who asks."""
+        try:
+            await self.get(path)
+        except ApiError as refused:
+            return refused.code == 401
+        return False
+
     async def apply(self, wanted: JsonObject) -> JsonObject:
         """Server-side apply: some CRDs exceed what client-side apply can annotate."""
         path = f"{await self.path_of(wanted)}?fieldManager={FIELD_MANAGER}&force=true"

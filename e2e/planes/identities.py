@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,11 +53,14 @@ class Tokens:
 
     def __init__(self, planes: Iterable[str], identities: Iterable[Identity]) -> None:
         self._identities = {identity.user: identity for identity in identities}
-        self._tokens: Mapping[tuple[str, str], Token] = {
-            (plane, user): Token(secrets.token_hex(20))
-            for plane in planes
-            for user in self._identities
-        }
+        self._tokens: dict[tuple[str, str], Token] = {}
+        for plane in planes:
+            self.admit(plane)
+
+    def admit(self, plane: str) -> None:
+        """Gives every user a token on a plane; one it has there stays."""
+        for user in self._identities:
+            self._tokens.setdefault((plane, user), Token(secrets.token_hex(20)))
 
     def of(self, plane: str, user: str = ADMIN.user) -> Token:
         if (plane, user) not in self._tokens:

@@ -54,6 +54,8 @@ class ManagedProcess:
         self._ready = ready
         self._running: subprocess.Popen[bytes] | None = None
         self._starts_in_log = 0
+        # From the first signal on, since others look at it while it ends.
+        self._is_to_end = False
 
     @property
     def name(self) -> str:
@@ -69,6 +71,7 @@ class ManagedProcess:
         return self._running.pid if self._running else None
 
     def start(self) -> None:
+        self._is_to_end = False
         with self.log.open("ab") as log:
             self._starts_in_log = log.tell()
             self._running = subprocess.Popen(
@@ -104,7 +107,7 @@ class ManagedProcess:
     def check(self) -> None:
         """Raises when the process ended on its own."""
         code = self._running.poll() if self._running else None
-        if code is None:
+        if code is None or self._is_to_end:
             return
         ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         words = self.last_words()
@@ -125,6 +128,7 @@ class ManagedProcess:
 
     async def crash(self) -> None:
         """kill -9, on purpose: from now on it is meant to be down."""
+        self._is_to_end = True
         self._signal(signal.SIGKILL)
         await self._gone()
 
@@ -137,6 +141,7 @@ class ManagedProcess:
 
     async def stop(self, grace: timedelta = GRACE) -> None:
         """Asks it to end, waits, insists. Stopped is stopped: `check` stays content."""
+        self._is_to_end = True
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)  # a frozen one could not end itself
         if not await self._ended(grace):

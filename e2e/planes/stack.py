@@ -19,21 +19,24 @@ from types import TracebackType
 from typing import Final, Self
 
 from compute_sim_planes.json_types import JsonObject
+from e2e.manifests import render
 from e2e.planes import flags, manifests, probes
 from e2e.planes.binaries import PLANES
 from e2e.planes.build import Programs, find_programs
 from e2e.planes.certificates import write_private
+from e2e.planes.ear import Ear
 from e2e.planes.errors import PlanesError, ProcessDiedError
 from e2e.planes.hub import Karmada, bring_up_karmada, join, prepare_karmada
 from e2e.planes.identities import ADMIN, Identity, Tokens, identities_of
 from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.kubectl import Kubectl
 from e2e.planes.links import Link
-from e2e.planes.milo import Milo, prepare_milo
+from e2e.planes.milo import Milo, a_project_named, prepare_milo
 from e2e.planes.pki import write_pki
 from e2e.planes.plane import Plane, install_crds, prepare_plane
 from e2e.planes.ports import LOOPBACK, Ports
 from e2e.planes.process import ManagedProcess
+from e2e.planes.projects import ProjectServers
 from e2e.planes.run_folder import RunFolder
 from e2e.planes.site import Site
 from e2e.planes.store import Store
@@ -56,6 +59,8 @@ class Options:
     # On every plane and before any controller starts: a kind that comes later is noticed by
     # Karmada and by the garbage collector only after up to 30 s.
     crds: tuple[JsonObject, ...] = ()
+    # What API servers write down of requests; metadata of all of them where this is empty.
+    audit_policy: str = ""
     folder: Path | None = None
     keep_folder: bool = False
 
@@ -69,7 +74,7 @@ class _Prepared:
     planes: dict[str, Plane]
     karmada: Karmada | None
     milo: Milo | None
-    contexts: tuple[str, ...]
+    ear: Ear | None
 
 
 class RealPlanes:
@@ -117,10 +122,13 @@ class RealPlanes:
 
     async def _start(self, run: RunFolder, ports: Ports, programs: Programs) -> None:
         try:
+            if self._options.audit_policy:
+                run.audit_policy.write_text(self._options.audit_policy, "utf-8")
             ground = flags.Ground(run, self._options.address, ports.reserve())
             tokens = Tokens(self.topology.names, self._identities())
             pki = write_pki(run, self._options.address, datetime.now(UTC))
             self._prepared = self._prepare(Site(ground, programs, ports, pki, tokens))
+            self._write_contexts()
             await self._bring_up(self._prepared)
         except NOT_YET as cause:
             # A full disk, or a plane that refuses or is gone: a dead process says more than that.
@@ -152,42 +160,60 @@ class RealPlanes:
         if hub:
             found = manifests.find_karmada_manifests(self._store)
             karmada = prepare_karmada(planes[hub.name], found, self._options.rates)
-        milo = None
+        milo, ear = None, None
         if self.topology.root:
-            projects = [planes[spec.name] for spec in self.topology.of_role(Role.PROJECT)]
-            milo = prepare_milo(planes[self.topology.root.name], projects)
-        contexts = [plane.context() for plane in planes.values()]
-        contexts += milo.contexts() if milo else []
-        write_private(site.ground.run.kubeconfig, render_kubeconfig(contexts).encode())
-        return _Prepared(site, etcd, planes, karmada, milo, tuple(c.name for c in contexts))
+            root = planes[self.topology.root.name]
+            servers = ProjectServers(root, planes, self._write_contexts)
+            ear = Ear(site.ground.address, site.ports.reserve(), servers.carry_out)
+            milo = prepare_milo(root, planes, ear)
+        return _Prepared(site, etcd, planes, karmada, milo, ear)
+
+    def _contexts(self, prepared: _Prepared) -> list[Context]:
+        contexts = [plane.context() for plane in tuple(prepared.planes.values())]
+        return contexts + (prepared.milo.contexts() if prepared.milo else [])
+
+    def _write_contexts(self) -> None:
+        """Writes the kubeconfig anew, as a whole: somebody may be reading it."""
+        if prepared := self._prepared:
+            run = prepared.site.ground.run
+            beside = run.path / "kubeconfig.new"
+            write_private(beside, render_kubeconfig(self._contexts(prepared)).encode())
+            beside.replace(run.kubeconfig)
 
     async def _bring_up(self, prepared: _Prepared) -> None:
         await prepared.etcd.up()
         await side_by_side(
             self._bring_up_plane(plane, prepared.karmada) for plane in prepared.planes.values()
         )
-        if prepared.milo:
-            await prepared.milo.gateway.up()
-        karmada = prepared.karmada
-        if karmada:
-            cells = [p for p in prepared.planes.values() if p.spec.role is Role.CELL]
-            async with karmada.hub.client() as client:
-                await side_by_side(join(cell, karmada, client) for cell in cells)
+        await side_by_side((self._bring_up_milo(prepared), self.join_cells()))
+
+    async def _bring_up_milo(self, prepared: _Prepared) -> None:
+        milo = prepared.milo
+        if milo is None or prepared.ear is None:
+            return
+        prepared.ear.start()
+        async with milo.root.client() as root:
+            for plane in milo.projects:
+                await root.apply(a_project_named(plane.name))
+        await side_by_side((milo.gateway.up(), milo.controllers.up()))
 
     async def _bring_up_plane(self, plane: Plane, karmada: Karmada | None) -> None:
         await plane.api_server.up()
         async with plane.client() as client:
             crds = manifests.select_crds(manifests.read_crds(), plane.spec.role)
             await install_crds(client, (*crds, *self._options.crds), plane.site)
-            if plane.spec.role in (Role.ROOT, Role.PROJECT):
+            if plane.spec.role is Role.ROOT:
                 await client.apply(manifests.a_namespace(MILO_SYSTEM))
             if karmada and plane is karmada.hub:
                 await bring_up_karmada(karmada, client)
         await plane.controller_manager.up()
 
     async def _take_down(self, run: RunFolder, ports: Ports, failure: BaseException | None) -> None:
-        processes = self._prepared.site.processes if self._prepared else []
-        self._prepared = None
+        prepared, self._prepared = self._prepared, None
+        if prepared and prepared.ear:
+            # First: nothing begins any more.
+            prepared.ear.stop()
+        processes = list(prepared.site.processes) if prepared else []
         # Killed, not asked: nothing of what they would save outlives the run folder.
         await asyncio.gather(*(process.crash() for process in processes))
         ports.close()
@@ -238,7 +264,7 @@ class RealPlanes:
     @property
     def contexts(self) -> tuple[str, ...]:
         """What the kubeconfig offers: every plane, and Milo's planes through the gateway."""
-        return self._running.contexts
+        return tuple(context.name for context in self._contexts(self._running))
 
     @property
     def kubeconfig(self) -> Path:
@@ -255,6 +281,21 @@ class RealPlanes:
         context = Context(plane, server, site.pki.authority, site.tokens.of(plane, user))
         name = f"{user.replace(':', '.')}{f'.{through.port}' if through else ''}.kubeconfig"
         return self.run_folder.write_for_plane(plane, name, render_kubeconfig([context]))
+
+    async def join_cells(self) -> None:
+        """Makes every cell a Ready member with its city, also where it is none any more."""
+        karmada = self._running.karmada
+        if karmada is None:
+            return
+        cells = [plane for plane in self.planes if plane.spec.role is Role.CELL]
+        async with karmada.hub.client() as client:
+            await side_by_side(join(cell, karmada, client) for cell in cells)
+
+    async def apply(self, plane: str, overlay: Path) -> None:
+        """Applies what ships to a plane, in the order it is rendered in: `DEPLOY / "hub"`."""
+        async with self.plane(plane).client() as client:
+            for document in render(overlay):
+                await client.apply(document)
 
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl says, run with the printed kubeconfig; raises when it fails."""

@@ -23,30 +23,36 @@ function AggregateStatus(desiredObj, statusItems)
   return desiredObj
 end
 """
-WIDGETS: Final[JsonObject] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.planes.test"},
-    "spec": {
-        "group": "planes.test",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+
+
+def a_free_kind(group: str, kind: str) -> JsonObject:
+    """A CRD whose objects hold anything and have a status."""
+    plural = f"{kind.lower()}s"
+    schema: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+WIDGETS: Final = a_free_kind("planes.test", "Widget")
+# The kind of Karmada's contract (packages/sim-planes/tests/karmada_builders).
+GADGETS: Final = a_free_kind("karmada-contract.example.com", "Gadget")
 INTERPRETER: Final[JsonObject] = {
     "apiVersion": "config.karmada.io/v1alpha1",
     "kind": "ResourceInterpreterCustomization",
@@ -82,6 +88,55 @@ def a_city_policy(namespace: str, city: str) -> JsonObject:
             "placement": {
                 "clusterAffinity": {"labelSelector": {"matchLabels": {CITY_LABEL: city}}}
             },
+        },
+    }
+
+
+QUOTA: Final = "quota.miloapis.com/v1alpha1"
+_PROJECT: Final[JsonObject] = {"apiGroup": "resourcemanager.miloapis.com", "kind": "Project"}
+_INSTANCE: Final[JsonObject] = {"apiGroup": "compute.datumapis.com", "kind": "Instance"}
+
+
+def a_registration(name: str, resource_type: str) -> JsonObject:
+    """Projects may be granted things of this type, and Instances may claim them."""
+    return {
+        "apiVersion": QUOTA,
+        "kind": "ResourceRegistration",
+        "metadata": {"name": name},
+        "spec": {
+            "consumerType": _PROJECT,
+            "type": "Entity",
+            "resourceType": resource_type,
+            "baseUnit": "thing",
+            "displayUnit": "thing",
+            "unitConversionFactor": 1,
+            "claimingResources": [_INSTANCE],
+        },
+    }
+
+
+def a_grant(project: str, name: str, resource_type: str, amount: int) -> JsonObject:
+    return {
+        "apiVersion": QUOTA,
+        "kind": "ResourceGrant",
+        "metadata": {"namespace": "milo-system", "name": name},
+        "spec": {
+            "consumerRef": {**_PROJECT, "name": project},
+            "allowances": [{"resourceType": resource_type, "buckets": [{"amount": amount}]}],
+        },
+    }
+
+
+def a_claim(project: str, name: str, resource_type: str) -> JsonObject:
+    """One thing, for an Instance."""
+    return {
+        "apiVersion": QUOTA,
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {
+            "consumerRef": {**_PROJECT, "name": project},
+            "resourceRef": {**_INSTANCE, "name": "web-0", "namespace": "default"},
+            "requests": [{"resourceType": resource_type, "amount": 1}],
         },
     }
 

@@ -15,11 +15,10 @@ import aiohttp
 from aiohttp import web
 
 from compute_sim_planes.api_server.token_file import read_token_file
-from compute_sim_planes.client import Client
-from compute_sim_planes.client_http import HttpTransport
-from e2e.planes.gateway.mirror import MANAGER, mirror
+from e2e.planes.gateway.directory import ProjectDirectory
 from e2e.planes.gateway.proxy import Gateway
 from e2e.planes.gateway.settings import GatewaySettings
+from e2e.planes.gateway.ways import Ways
 
 
 def serving_context(settings: GatewaySettings) -> ssl.SSLContext:
@@ -49,18 +48,6 @@ async def upstream_session(settings: GatewaySettings) -> AsyncGenerator[aiohttp.
         yield session
 
 
-@asynccontextmanager
-async def admin_client(
-    settings: GatewaySettings, origin: str, token: str
-) -> AsyncGenerator[Client]:
-    trusted = ssl.create_default_context(cafile=str(settings.authority))
-    transport = HttpTransport(origin, token=token, context=trusted)
-    try:
-        yield Client(transport, manager=MANAGER)
-    finally:
-        await transport.close()
-
-
 async def serve(settings: GatewaySettings) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,7 +55,12 @@ async def serve(settings: GatewaySettings) -> None:
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(upstream_session(settings))
         users = read_token_file(settings.tokens)
-        gateway = Gateway(settings.root, settings.projects, users, session)
+        directory = ProjectDirectory(settings.directory)
+        ways = Ways(settings.ways)
+        gateway = Gateway(settings.root, directory, users, session, ways)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        watch = tasks.create_task(ways.watch(), name="ways")
+        stack.callback(watch.cancel)
         application = web.Application(client_max_size=16 * 1024**2)
         application.router.add_route("*", "/{path:.*}", gateway.serve)
         # A client that leaves ends its watch at the API server too.
@@ -80,23 +72,7 @@ async def serve(settings: GatewaySettings) -> None:
             runner, settings.address, settings.port, ssl_context=context, reuse_address=True
         )
         await site.start()
-        root = await stack.enter_async_context(
-            admin_client(settings, settings.root, settings.root_token)
-        )
-        projects = {
-            name: await stack.enter_async_context(
-                admin_client(settings, origin, settings.project_tokens[name])
-            )
-            for name, origin in settings.projects.items()
-        }
-        mirroring = asyncio.create_task(mirror(root, projects))
-        waiting = asyncio.create_task(ended.wait())
-        done, _ = await asyncio.wait({mirroring, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (mirroring, waiting):
-            task.cancel()
-        await asyncio.gather(mirroring, waiting, return_exceptions=True)
-        if mirroring in done:
-            mirroring.result()  # a mirror that ended on its own failed: the process tells why
+        await ended.wait()
 
 
 def main() -> None:

@@ -17,21 +17,20 @@ _QUESTIONS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
 
 class FirstTouches:
-    """What was touched since the gateway started."""
+    """What was touched since the gateway started.
+
+    A plane is known by the address of its server: a project that is made again has another.
+    """
 
     def __init__(self) -> None:
         self._touched: set[tuple[str, str, str]] = set()
 
-    def refuse(self, project: str, asked: ResourcePath | None) -> ApiError | None:
-        """The refusal of a first touch; None from the second on."""
-        if asked is None or asked.group in _QUESTIONS:
-            return None
-        key = (project, asked.group, asked.resource)
-        if key in self._touched:
-            return None
-        self._touched.add(key)
-        return api_errors.too_many_requests(MESSAGE, RETRY_AFTER_SECONDS)
+    def is_first(self, plane: str, asked: ResourcePath) -> bool:
+        """Whether nobody has touched this kind there; what is not stored is never touched."""
+        key = (plane, asked.group, asked.resource)
+        return asked.group not in _QUESTIONS and key not in self._touched
 
-    def forget(self, project: str) -> None:
-        """A project that is made again under the same name starts anew."""
-        self._touched = {key for key in self._touched if key[0] != project}
+    def note(self, plane: str, asked: ResourcePath) -> ApiError:
+        """The refusal of a first touch; the next is none any more."""
+        self._touched.add((plane, asked.group, asked.resource))
+        return api_errors.too_many_requests(MESSAGE, RETRY_AFTER_SECONDS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Final
@@ -67,13 +66,19 @@ def is_our_copy(found: JsonObject | None) -> bool:
     return any(string_at(entry, "manager") == MANAGER for entry in entries)
 
 
-async def mirror(root: Client, projects: Mapping[str, Client]) -> None:
-    """Keeps every project equal to the root, forever."""
+async def copy_admission(root: Client, project: Client) -> None:
+    """All that judges requests, once: a project must not be open before it is judged there."""
+    for resource in MIRRORED:
+        if resource.group == _REGISTRATION:
+            for found in (await root.list(resource)).items:
+                await project.apply(resource, derive_copy(found))
+
+
+async def mirror_into(root: Client, name: str, project: Client) -> None:
+    """Keeps a project equal to the root, until it is cancelled."""
     async with asyncio.TaskGroup() as group:
-        # One task per project and kind: a project that is away holds up nobody else.
-        for name, project in projects.items():
-            for resource in MIRRORED:
-                group.create_task(_mirror_kind(root, name, project, resource))
+        for resource in MIRRORED:
+            group.create_task(_mirror_kind(root, name, project, resource))
 
 
 async def _mirror_kind(root: Client, name: str, project: Client, resource: Resource) -> None:

@@ -19,9 +19,11 @@ from yarl import URL
 from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.api_errors import ApiError
 from compute_sim_planes.api_server.identity import ANONYMOUS, User
-from compute_sim_planes.api_server.request_info import parse_path
-from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at
-from e2e.planes.gateway.claim_admission import REGISTRATIONS_PATH, is_claim_create, refuse_claim
+from compute_sim_planes.api_server.request_info import ResourcePath, parse_path
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, value_at
+from compute_sim_planes.milo.kinds import REGISTRATIONS
+from e2e.planes.gateway.admission import judge, may_create
+from e2e.planes.gateway.directory import ProjectDirectory
 from e2e.planes.gateway.first_touch import FirstTouches
 from e2e.planes.gateway.identity import (
     Header,
@@ -31,27 +33,34 @@ from e2e.planes.gateway.identity import (
     user_of_token,
 )
 from e2e.planes.gateway.nowhere import AskRoot, answer_nowhere
+from e2e.planes.gateway.rights import REVIEWS, derive_review
 from e2e.planes.gateway.routing import Target, parse_target
+from e2e.planes.gateway.ways import WayCutError, Ways
 
 UNAVAILABLE: Final = "the server is currently unable to handle the request"
+# Who the gateway is when it asks for itself.
+AS_GATEWAY: Final = (("X-Remote-User", "milo-gateway"), ("X-Remote-Group", "system:masters"))
+CREATED: Final = 201
 CONFLICT: Final = 409
 _log: Final = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The one endpoint; `projects` may change while it runs."""
+    """The one endpoint; projects may come and go while it runs."""
 
     def __init__(
         self,
         root: str,
-        projects: Mapping[str, str],
+        directory: ProjectDirectory,
         users: Mapping[str, User],
         upstream: aiohttp.ClientSession,
+        ways: Ways,
     ) -> None:
         self._root = root
-        self._projects = projects
+        self._directory = directory
         self._users = users
         self._upstream = upstream
+        self._ways = ways
         self._first_touches = FirstTouches()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -59,6 +68,10 @@ class Gateway:
             return await self._serve(request)
         except ApiError as refused:
             return as_answer(refused)
+        except WayCutError:
+            if request.transport:
+                request.transport.abort()
+            return web.Response()  # that nobody gets
         except aiohttp.ClientConnectionError as cause:
             # Before anything was answered: the plane is away, and that is all the client learns.
             _log.warning("Reaching the plane of %s: %s", request.path, cause)
@@ -67,20 +80,40 @@ class Gateway:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         user = self._authenticate(request)
         target = parse_target(request.raw_path)
+        project = target.project or ""
+        await self._ways.enter(user.name, project)
+        with self._ways.holding(user.name, project, request.transport):
+            return await self._answer(request, target, user)
+
+    async def _answer(self, request: web.Request, target: Target, user: User) -> web.StreamResponse:
         headers = derive_forwarded(request.headers.items(), user, target.project)
         asked = parse_path(target.path)
         if target.project is None:
             return await self._judge_and_forward(request, self._root, target, headers)
-        if target.project not in self._projects:
+        origin = self._directory.read().get(target.project)
+        if asked is not None:
+            await self._touch(request, user, origin or f"nowhere/{target.project}", asked)
+        if origin is None:
             match answer_nowhere(request.method, target, asked):
                 case AskRoot(target=instead):
                     return await self._forward(request, self._root, instead, headers)
                 case ApiError() as refusal:
                     raise refusal
-        if first := self._first_touches.refuse(target.project, asked):
-            raise first
-        origin = self._projects[target.project]
         return await self._judge_and_forward(request, origin, target, headers)
+
+    async def _touch(
+        self, request: web.Request, user: User, plane: str, asked: ResourcePath
+    ) -> None:
+        """Puts off who touches a kind first; rights are looked at before storage is opened."""
+        if not self._first_touches.is_first(plane, asked):
+            return
+        watching = request.query.get("watch", "") in {"1", "true"}
+        review = derive_review(user, request.method, asked, watching=watching)
+        url = URL(f"{self._root}{REVIEWS}", encoded=True)
+        async with self._upstream.post(url, headers=AS_GATEWAY, json=review) as answer:
+            reviewed = _as_object(await answer.read())
+        if value_at(reviewed, "status", "allowed") is True:
+            raise self._first_touches.note(plane, asked)
 
     def _authenticate(self, request: web.Request) -> User:
         if authorization := request.headers.get("Authorization"):
@@ -100,28 +133,41 @@ class Gateway:
     async def _judge_and_forward(
         self, request: web.Request, origin: str, target: Target, headers: list[Header]
     ) -> web.StreamResponse:
-        if is_claim_create(request.method, parse_path(target.path)):
-            await self._judge_claim(request, origin, target, headers)
+        asked = parse_path(target.path)
+        form = request.headers.get("Content-Type", "")
+        if asked is not None and may_create(request.method, form, asked):
+            wanted = await self._rehearse(request, origin, target, headers)
+            if wanted is not None and (
+                refusal := judge(asked, wanted, await self._registrations())
+            ):
+                raise refusal
         return await self._forward(request, origin, target, headers)
 
-    async def _judge_claim(
+    async def _rehearse(
         self, request: web.Request, origin: str, target: Target, headers: list[Header]
-    ) -> None:
-        """Rehearses at the API server first: rights and schema are refused before admission."""
+    ) -> JsonObject | None:
+        """What the API server would make of it: rights and schema are refused before admission.
+
+        None when it would make nothing, whatever its reason; the real request tells the client.
+        """
         separator = "&" if target.query else "?"
         rehearsal = URL(f"{origin}{target.url}{separator}dryRun=All", encoded=True)
         body = await request.read()
-        async with self._upstream.post(rehearsal, headers=headers, data=body) as answer:
+        # Tables and other forms a client may ask for cannot be judged.
+        plain = [(name, value) for name, value in headers if name.lower() != "accept"]
+        plain.append(("Accept", "application/json"))
+        async with self._upstream.request(
+            request.method, rehearsal, headers=plain, data=body
+        ) as answer:
+            if answer.status == CREATED:
+                return _as_object(await answer.read())
             # A name that is taken is found out by storage, after admission.
-            if answer.status >= 400 and answer.status != CONFLICT:
-                return
-            claim = _as_object(await answer.read() if answer.status < 400 else body)
-        registrations = URL(f"{self._root}{REGISTRATIONS_PATH}", encoded=True)
-        as_gateway = [("X-Remote-User", "milo-gateway"), ("X-Remote-Group", "system:masters")]
-        async with self._upstream.get(registrations, headers=as_gateway) as answer:
-            known = objects_at(_as_object(await answer.read()), "items")
-        if refusal := refuse_claim(claim, known):
-            raise refusal
+            return _as_object(body) if answer.status == CONFLICT else None
+
+    async def _registrations(self) -> list[JsonObject]:
+        url = URL(f"{self._root}{REGISTRATIONS.path()}", encoded=True)
+        async with self._upstream.get(url, headers=AS_GATEWAY) as answer:
+            return objects_at(_as_object(await answer.read()), "items")
 
     async def _forward(
         self, request: web.Request, origin: str, target: Target, headers: list[Header]

@@ -1,4 +1,4 @@
-"""What the gateway is told at its start: a file the stack writes and the gateway reads, once."""
+"""What the gateway and Milo's controllers are told at their start: files the stack writes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 
-class GatewaySettings(BaseModel):
-    """Where to listen, whom to believe, and where the planes are."""
-
+class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GatewaySettings(_Settings):
+    """Where to listen, whom to believe, and where the planes are."""
 
     address: str
     port: int
@@ -22,8 +24,21 @@ class GatewaySettings(BaseModel):
     # The pair that lets the gateway speak in a user's name.
     front_proxy_certificate: Path
     front_proxy_key: Path
-    # Origins of the API servers, and the administrator's token for each of them.
+    # The origin of the root's API server, and the file that knows those of the projects.
+    root: str
+    directory: Path
+    # Ways that a test has spoilt; not there while all are open.
+    ways: Path
+
+
+class ControllerSettings(_Settings):
+    """Where the root is, and whom to ask for planes of projects."""
+
+    authority: Path
     root: str
     root_token: str
-    projects: dict[str, str]
-    project_tokens: dict[str, str]
+    directory: Path
+    # The stack's own ear, and the word it believes.
+    address: str
+    port: int
+    secret: str

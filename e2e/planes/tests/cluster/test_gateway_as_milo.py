@@ -11,9 +11,10 @@ import aiohttp
 import pytest
 
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
-from e2e.planes.client import ApiError, Endpoint, PlaneClient
+from e2e.planes.client import ApiError, Endpoint, PlaneClient, has_condition
 from e2e.planes.identities import a_cell_operator
 from e2e.planes.stack import RealPlanes
+from e2e.planes.testing import a_claim, a_registration
 from e2e.planes.waiting import until
 
 CELL = a_cell_operator("dfw-1").user
@@ -144,7 +145,9 @@ async def test_watch_streams_through_the_gateway(real_planes: RealPlanes) -> Non
 
 async def test_project_nobody_made_answers_and_is_empty(real_planes: RealPlanes) -> None:
     async with real_planes.milo.client("nobodys") as client:
-        assert objects_at(await client.get("/api/v1/configmaps"), "items") == []
+        assert objects_at(await patiently(client, "/api/v1/configmaps"), "items") == []
+        with pytest.raises(ApiError, match="429"):
+            await client.get("/api/v1/namespaces/default")
         assert await client.find("/api/v1/namespaces/default") is None
         assert objects_at(await client.get("/apis"), "groups")
         with pytest.raises(ApiError) as refused:
@@ -251,54 +254,13 @@ async def test_admission_policy_of_the_root_holds_in_projects(real_planes: RealP
 CLAIMS = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resourceclaims"
 
 
-def a_claim(name: str, resource_type: str) -> JsonObject:
-    consumer: JsonObject = {
-        "apiGroup": "resourcemanager.miloapis.com",
-        "kind": "Project",
-        "name": "p1",
-    }
-    resource: JsonObject = {
-        "apiGroup": "compute.datumapis.com",
-        "kind": "Instance",
-        "name": "web-0",
-        "namespace": "default",
-    }
-    return {
-        "apiVersion": "quota.miloapis.com/v1alpha1",
-        "kind": "ResourceClaim",
-        "metadata": {"namespace": "default", "name": name},
-        "spec": {
-            "consumerRef": consumer,
-            "resourceRef": resource,
-            "requests": [{"resourceType": resource_type, "amount": 1}],
-        },
-    }
-
-
-def a_registration(name: str, resource_type: str) -> JsonObject:
-    return {
-        "apiVersion": "quota.miloapis.com/v1alpha1",
-        "kind": "ResourceRegistration",
-        "metadata": {"name": name},
-        "spec": {
-            "consumerType": {"apiGroup": "resourcemanager.miloapis.com", "kind": "Project"},
-            "type": "Entity",
-            "resourceType": resource_type,
-            "baseUnit": "thing",
-            "displayUnit": "thing",
-            "unitConversionFactor": 1,
-            "claimingResources": [{"apiGroup": "compute.datumapis.com", "kind": "Instance"}],
-        },
-    }
-
-
 async def test_claim_of_an_unregistered_type_is_refused_in_milos_words(
     real_planes: RealPlanes,
 ) -> None:
     async with real_planes.milo.client("p1") as client:
         await patiently(client, CLAIMS)
         with pytest.raises(ApiError) as refused:
-            await client.create(a_claim("too-much", "example.com/unknown"))
+            await client.create(a_claim("p1", "too-much", "example.com/unknown"))
     assert (refused.value.code, refused.value.reason) == (403, "Forbidden")
     assert string_at(refused.value.status, "message").startswith(
         'resourceclaims.quota.miloapis.com "too-much" is forbidden: '
@@ -314,21 +276,18 @@ async def test_claim_of_a_registered_type_is_kept_in_its_project_and_taken_names
     async with real_planes.milo.client() as root:
         path = await root.path_of(registration)
         await root.create(registration)
-        active: JsonObject = {
-            "type": "Active",
-            "status": "True",
-            "reason": "RegistrationActive",
-            "message": "active",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        await root.patch(f"{path}/status", {"status": {"conditions": [active]}})
+
+        async def active() -> bool:
+            return has_condition(await root.get(path), "Active")
+
+        await until("the registration to be active", active, check=real_planes.check)
     async with real_planes.milo.client("p1") as client:
         await patiently(client, CLAIMS)
-        await client.create(a_claim(name, f"example.com/{name}"))
+        await client.create(a_claim("p1", name, f"example.com/{name}"))
         with pytest.raises(ApiError) as taken:
-            await client.create(a_claim(name, f"example.com/{name}"))
+            await client.create(a_claim("p1", name, f"example.com/{name}"))
         with pytest.raises(ApiError) as invalid:
-            await client.create(a_claim(name, "example.com/unknown"))
+            await client.create(a_claim("p1", name, "example.com/unknown"))
     assert (taken.value.code, taken.value.reason) == (409, "AlreadyExists")
     assert invalid.value.code == 403
     async with real_planes.plane("p1").client() as project:
@@ -341,7 +300,7 @@ async def test_claim_without_rights_is_refused_for_that_and_not_judged(
     async with real_planes.milo.client("p1") as admin:
         await patiently(admin, CLAIMS)
     endpoint = real_planes.milo.endpoint("p1", CELL)
-    claim = a_claim("no-rights", "example.com/unknown")
+    claim = a_claim("p1", "no-rights", "example.com/unknown")
     async with (
         raw_session(endpoint) as session,
         session.post(f"{endpoint.server}{CLAIMS}", json=claim) as answer,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from compute_sim_planes.api_server.api_errors import ApiError
 from compute_sim_planes.api_server.identity import ANONYMOUS, User, authenticated
-from compute_sim_planes.api_server.request_info import parse_path
-from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.api_server.request_info import ResourcePath, parse_path
+from compute_sim_planes.json_types import JsonObject, object_at
 from e2e.planes.certificates import Authority
-from e2e.planes.gateway.claim_admission import is_claim_create, refuse_claim
+from e2e.planes.gateway.admission import judge, may_create
+from e2e.planes.gateway.directory import ProjectDirectory
 from e2e.planes.gateway.first_touch import FirstTouches
 from e2e.planes.gateway.identity import (
     derive_forwarded,
@@ -24,6 +26,7 @@ from e2e.planes.gateway.identity import (
 )
 from e2e.planes.gateway.mirror import derive_copy, is_our_copy
 from e2e.planes.gateway.nowhere import NOTHING, AskRoot, answer_nowhere
+from e2e.planes.gateway.rights import derive_review
 from e2e.planes.gateway.routing import Target, parse_target
 
 PREFIX = "/apis/resourcemanager.miloapis.com/v1alpha1/projects"
@@ -104,26 +107,49 @@ def test_certificate_names_its_user_and_groups() -> None:
     assert ANONYMOUS.groups == ("system:unauthenticated",)
 
 
+def at(path: str) -> ResourcePath:
+    found = parse_path(path)
+    assert found
+    return found
+
+
 def test_first_touch_of_a_kind_in_a_project_is_put_off_once() -> None:
     touches = FirstTouches()
-    pods, maps = parse_path("/api/v1/pods"), parse_path("/api/v1/namespaces/x/configmaps/y")
-    first = touches.refuse("p1", pods)
-    assert isinstance(first, ApiError)
+    pods, maps = at("/api/v1/pods"), at("/api/v1/namespaces/x/configmaps/y")
+    assert touches.is_first("p1", pods)
+    first = touches.note("p1", pods)
     assert (first.code, first.reason, first.retry_after) == (429, "TooManyRequests", 1)
     assert first.message == "storage is (re)initializing"
-    assert touches.refuse("p1", pods) is None
-    assert touches.refuse("p1", maps) is not None
-    assert touches.refuse("p2", pods) is not None
-    touches.forget("p1")
-    assert touches.refuse("p1", pods) is not None
-    assert touches.refuse("p2", pods) is None
+    assert not touches.is_first("p1", pods)
+    assert touches.is_first("p1", maps)
+    assert touches.is_first("p2", pods)
+
+
+def test_questions_are_never_put_off() -> None:
+    question = at("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+    assert not FirstTouches().is_first("p1", question)
 
 
 @pytest.mark.parametrize(
-    "path", ["/api", "/version", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"]
+    ("method", "path", "watching", "wanted"),
+    [
+        (
+            "GET",
+            "/apis/g.test/v1/namespaces/n/things",
+            True,
+            {"verb": "watch", "group": "g.test", "namespace": "n"},
+        ),
+        ("GET", "/api/v1/namespaces/n/configmaps/c", False, {"verb": "get", "name": "c"}),
+        ("DELETE", "/api/v1/configmaps", False, {"verb": "deletecollection"}),
+    ],
 )
-def test_discovery_and_questions_are_never_put_off(path: str) -> None:
-    assert FirstTouches().refuse("p1", parse_path(path)) is None
+def test_the_root_is_asked_for_what_the_request_does(
+    method: str, path: str, wanted: JsonObject, *, watching: bool
+) -> None:
+    review = derive_review(User("u", ("g",)), method, at(path), watching=watching)
+    assert object_at(review, "spec")["user"] == "u"
+    assert object_at(review, "spec")["groups"] == ["g"]
+    assert wanted.items() <= object_at(review, "spec", "resourceAttributes").items()
 
 
 def nowhere(method: str, path: str, query: str = "") -> AskRoot | ApiError:
@@ -174,76 +200,75 @@ def a_registration(active: str = "True") -> JsonObject:
     }
 
 
-def a_claim(
-    *types: str,
-    amount: int = 1,
-    consumer: JsonObject = PROJECT_REF,
-    resource: JsonObject = INSTANCE_REF,
-) -> JsonObject:
+def a_claim(resource_type: str) -> JsonObject:
     return {
         "metadata": {"name": "c"},
         "spec": {
-            "consumerRef": {**consumer, "name": "p1"},
-            "resourceRef": {**resource, "name": "i"},
-            "requests": [{"resourceType": one, "amount": amount} for one in types],
+            "consumerRef": {**PROJECT_REF, "name": "p1"},
+            "resourceRef": {**INSTANCE_REF, "name": "i"},
+            "requests": [{"resourceType": resource_type, "amount": 1}],
         },
     }
 
 
+CLAIMS = "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourceclaims"
+REGISTRATIONS = "/apis/quota.miloapis.com/v1alpha1/resourceregistrations"
+
+
+def judged(path: str, wanted: JsonObject, *registrations: JsonObject) -> ApiError | None:
+    asked = parse_path(path)
+    assert asked
+    return judge(asked, wanted, registrations)
+
+
 def test_claim_that_follows_the_rules_is_admitted() -> None:
-    assert refuse_claim(a_claim(INSTANCES), [a_registration()]) is None
-    any_case: JsonObject = {**INSTANCE_REF, "kind": "instance"}
-    assert refuse_claim(a_claim(INSTANCES, resource=any_case), [a_registration()]) is None
+    assert judged(CLAIMS, a_claim(INSTANCES), a_registration()) is None
 
 
-@pytest.mark.parametrize(
-    ("claim", "field"),
-    [
-        (a_claim("unknown"), 'spec.requests[0].resourceType: Invalid value: "unknown"'),
-        (a_claim(INSTANCES, INSTANCES), "spec.requests[1].resourceType: Duplicate value"),
-        (a_claim(INSTANCES, amount=0), "spec.requests[0].amount: Invalid value: 0"),
-        (a_claim(INSTANCES, consumer=INSTANCE_REF), "spec.consumerRef: Invalid value"),
-        (
-            a_claim(INSTANCES, resource={"apiGroup": "x", "kind": "Instance"}),
-            "spec.requests[0].resourceType: Forbidden: resource type x/Instance",
-        ),
-    ],
-)
-def test_claim_against_the_rules_is_refused_in_milos_words(claim: JsonObject, field: str) -> None:
-    refusal = refuse_claim(claim, [a_registration()])
+def test_claim_against_the_rules_is_refused_in_milos_words() -> None:
+    refusal = judged(CLAIMS, a_claim(INSTANCES), a_registration("False"))
     assert refusal
     assert (refusal.code, refusal.reason) == (403, "Forbidden")
-    lead = (
+    assert refusal.message.startswith(
         'resourceclaims.quota.miloapis.com "c" is forbidden: '
         'ResourceClaim.quota.miloapis.com "c" is invalid: '
     )
-    assert refusal.message.startswith(lead)
-    assert field in refusal.message
 
 
-def test_registration_that_is_not_active_does_not_count() -> None:
-    assert refuse_claim(a_claim(INSTANCES), [a_registration("False")])
-
-
-def test_several_problems_stand_in_brackets() -> None:
-    refusal = refuse_claim(a_claim("unknown", amount=0), [])
+def test_registration_of_a_taken_type_is_refused_even_by_one_that_is_not_active() -> None:
+    wanted: JsonObject = {**a_registration(), "metadata": {"name": "second"}}
+    assert judged(REGISTRATIONS, wanted) is None
+    refusal = judged(REGISTRATIONS, wanted, a_registration("False"))
     assert refusal
-    assert " is invalid: [spec.requests[0].resourceType" in refusal.message
-    assert refusal.message.endswith("]")
+    assert refusal.code == 403
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "expected"),
+    ("method", "form", "path", "expected"),
     [
-        ("POST", "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourceclaims", True),
-        ("GET", "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourceclaims", False),
-        ("POST", "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourcegrants", False),
-        ("PATCH", "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourceclaims/c", False),
-        ("POST", "/version", False),
+        ("POST", "application/json", CLAIMS, True),
+        ("POST", "application/json", REGISTRATIONS, True),
+        ("PATCH", "application/apply-patch+yaml", f"{CLAIMS}/c", True),
+        ("PATCH", "application/merge-patch+json", f"{CLAIMS}/c", False),
+        ("PATCH", "application/apply-patch+yaml", f"{CLAIMS}/c/status", False),
+        ("GET", "", CLAIMS, False),
+        ("POST", "", "/apis/quota.miloapis.com/v1alpha1/namespaces/n/resourcegrants", False),
+        ("POST", "", "/version", False),
     ],
 )
-def test_only_the_creation_of_a_claim_is_judged(method: str, path: str, *, expected: bool) -> None:
-    assert is_claim_create(method, parse_path(path)) is expected
+def test_only_what_can_make_a_claim_or_a_registration_is_judged(
+    method: str, form: str, path: str, *, expected: bool
+) -> None:
+    assert may_create(method, form, parse_path(path)) is expected
+
+
+def test_directory_tells_who_came_and_who_went(tmp_path: Path) -> None:
+    written, read = (ProjectDirectory(tmp_path / "projects.json") for _ in range(2))
+    assert read.read() == {}
+    written.write({"p1": "https://one"})
+    assert read.read() == {"p1": "https://one"}
+    written.write({"p2": "https://two"})
+    assert read.read() == {"p2": "https://two"}
 
 
 def test_copy_for_a_project_holds_what_people_wrote() -> None:

@@ -1,0 +1,135 @@
+"""What ships, before real API servers: taken without a warning, and pods judged as we judge them.
+
+Whether policies refuse what they must is in the contract tests of sim-planes, which run on a real
+server too.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from compute_api_types.wire import JsonObject
+from e2e.manifests import DEPLOY, render
+from e2e.objects import name_of, object_at, objects_at, text_at
+from e2e.planes.client import ApiError, PlaneClient
+from e2e.planes.stack import RealPlanes
+from e2e.shipped.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, Fault
+from e2e.shipped.pod_security import find_problems
+
+STRICTLY = ("--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors")
+NAMESPACE = "restricted-pods"
+# What contradicts itself is refused as no pod before anybody asks whether it is a safe one.
+CONTRADICTIONS = {"is privileged", "is a process of its host", "unmasks /proc"}
+
+
+def a_namespace(name: str) -> JsonObject:
+    """A namespace with the labels of ours."""
+    (ours,) = [
+        one for one in render(DEPLOY / "components/home") if text_at(one, "kind") == "Namespace"
+    ]
+    renamed = copy.deepcopy(ours)
+    object_at(renamed, "metadata")["name"] = name
+    return renamed
+
+
+@pytest.mark.parametrize(
+    ("plane", "overlay"),
+    [
+        ("root", "crds"),
+        ("root", "milo"),
+        ("root", "milo/cells/example"),
+        ("hub", "crds"),
+        ("hub", "hub"),
+        ("hub", "hub/cells/example"),
+        ("dfw-1", "crds"),
+        ("dfw-1", "cell"),
+        ("ord-1", "management"),
+        ("ord-1", "single-cluster"),
+    ],
+)
+async def test_overlay_is_taken_strictly_and_without_a_warning(
+    real_planes: RealPlanes, plane: str, overlay: str
+) -> None:
+    wanted = {text_at(one, "metadata", "namespace") for one in render(DEPLOY / overlay)} - {""}
+    async with real_planes.plane(plane).client() as client:
+        for name in wanted:
+            await client.apply(a_namespace(name))
+    context, folder = f"--context={plane}", str(DEPLOY / overlay)
+    said = await real_planes.kubectl(context, "apply", *STRICTLY, "-k", folder)
+    assert len(said.splitlines()) == len(render(DEPLOY / overlay))
+
+
+def a_pod(name: str, spec: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def shipped_pods() -> dict[str, JsonObject]:
+    return {
+        f"{overlay}-{name_of(one)}": object_at(one, "spec", "template", "spec")
+        for overlay in ("management", "cell", "single-cluster")
+        for one in render(DEPLOY / overlay)
+        if text_at(one, "kind") == "Deployment"
+    }
+
+
+def a_bare_pod() -> JsonObject:
+    """A pod of ours that mounts nothing, so that a fault in its volumes is its only one."""
+    spec = copy.deepcopy(shipped_pods()["cell-compute-cell-operator"])
+    spec["volumes"] = []
+    for container in objects_at(spec, "containers"):
+        container["volumeMounts"] = []
+    return spec
+
+
+async def explain_refusal(client: PlaneClient, name: str, spec: JsonObject) -> str:
+    """Empty where the pod is taken, else why not: by the standard, or as no pod at all."""
+    try:
+        await client.create(a_pod(name, spec))
+    except ApiError as refused:
+        is_standard = refused.code == 403 and "violates PodSecurity" in str(refused)
+        if is_standard or refused.code == 422:
+            return "restricted" if is_standard else "invalid"
+        raise
+    return ""
+
+
+@pytest.mark.spec("S4")
+async def test_pods_that_ship_are_admitted_where_restricted_is_enforced(
+    real_planes: RealPlanes,
+) -> None:
+    async with real_planes.plane("dfw-1").client() as client:
+        await client.apply(a_namespace(NAMESPACE))
+        refused = {
+            name: await explain_refusal(client, name, spec) for name, spec in shipped_pods().items()
+        }
+    assert len(refused) == 4
+    assert not any(refused.values()), refused
+
+
+def expected(fault: Fault) -> str:
+    if fault.said in CONTRADICTIONS:
+        return "invalid"
+    return "restricted" if fault.is_standard else ""
+
+
+async def test_evaluator_and_server_judge_alike(real_planes: RealPlanes) -> None:
+    whole = a_bare_pod()
+    assert find_problems(whole) == []
+    cases = [
+        *((fault, fault.in_pod(whole)) for fault in (*POD_FAULTS, *INHERITED_FAULTS)),
+        *((fault, fault.in_container(whole, "containers")) for fault in CONTAINER_FAULTS),
+    ]
+    async with real_planes.plane("dfw-1").client() as client:
+        await client.apply(a_namespace(NAMESPACE))
+        judged = [
+            (str(fault), await explain_refusal(client, f"case-{number}", spec))
+            for number, (fault, spec) in enumerate(cases)
+        ]
+    assert judged == [(str(fault), expected(fault)) for fault, _ in cases]
