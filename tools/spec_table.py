@@ -27,6 +27,8 @@ STATEMENT: Final = re.compile(r"^\W*\**([MCQE]-\d{2,3})\b", re.MULTILINE)
 FAULT_ROW: Final = re.compile(r"^\| ([A-GS]\d{1,2}) \|", re.MULTILINE)
 MARKERS: Final = frozenset({"spec", "fault"})
 TEST_ROOTS: Final = ("packages", "tests", "e2e")
+# Folders of records, by the choices of `--planes`.
+BACKENDS: Final = ("sim", "real")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,8 +104,11 @@ def outcomes(records: Path) -> dict[tuple[str, str], dict[str, str]]:
     """(id, test file) → backend → worst last outcome of the tests there that carry the id."""
     order = ("passed", "skipped", "failed")
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for record in sorted(records.glob("*/*.json")):
-        backend = record.parent.name
+    for backend, record in (
+        (backend, record)
+        for backend in BACKENDS
+        for record in sorted((records / backend).glob("*.json"))
+    ):
         for nodeid, shown in json.loads(record.read_text("utf-8")).items():
             for shown_id in shown["ids"]:
                 by_backend = found[shown_id, nodeid.partition("::")[0]]

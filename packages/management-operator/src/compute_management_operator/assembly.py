@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
 
 from compute_management_operator.settings import ManagementSettings
+from compute_operator_kit.backoff import RetryPolicy
 from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.reach import Reach
+
+RESYNC: Final = timedelta(minutes=30)  # management.md 2
+# What a plane refuses for what it says is tried again on a change or at the resync (14).
+RETRY: Final = RetryPolicy(rejected=RESYNC)
 
 
 @dataclass(frozen=True, slots=True)

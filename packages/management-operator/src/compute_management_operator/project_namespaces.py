@@ -27,6 +27,7 @@ class ProjectNamespaces:
         self._kube_of = kube_of
         self._uids: dict[Place, Uid] = {}
         self._places: dict[Uid, Place] = {}
+        self._proven: dict[Place, set[Uid]] = {}
 
     def __len__(self) -> int:
         return len(self._uids)
@@ -41,19 +42,41 @@ class ProjectNamespaces:
         """As the project says now; remembered."""
         key = ObjectKey(place.plane, NAMESPACE, "", place.namespace)
         found = await self._kube_of(place.plane).get(key)
-        self.forget(place)
-        if isinstance(found, Absent):
-            return found
-        uid = found.metadata.uid
-        self._uids[place] = uid
-        self._places[uid] = place
+        uid = Absent() if isinstance(found, Absent) else found.metadata.uid
+        if self._uids.get(place) != uid:
+            self.forget(place)
+        if not isinstance(uid, Absent):
+            self._uids[place] = uid
+            self._places[uid] = place
         return uid
+
+    async def prove(self, place: Place, inhabitant: Uid) -> Uid | Absent:
+        """The UID of the namespace in which this very object lives, asked for once per object.
+
+        An object never outlives its namespace: once read beside it, the UID holds for its life.
+        """
+        found = self.find_uid(place)
+        if found is not None and inhabitant in self._proven.get(place, ()):
+            return found
+        return await self.read_beside(place, inhabitant)
+
+    async def read_beside(self, place: Place, inhabitant: Uid) -> Uid | Absent:
+        """As the project says now, while this object lives there."""
+        uid = await self.read(place)
+        if not isinstance(uid, Absent):
+            self._proven.setdefault(place, set()).add(inhabitant)
+        return uid
+
+    def disown(self, place: Place, inhabitant: Uid) -> None:
+        """The object is gone: what was proven for it is no longer kept."""
+        self._proven.get(place, set()).discard(inhabitant)
 
     async def find_or_read(self, place: Place) -> Uid | Absent:
         found = self.find_uid(place)
         return await self.read(place) if found is None else found
 
     def forget(self, place: Place) -> None:
+        self._proven.pop(place, None)
         uid = self._uids.pop(place, None)
         if uid is not None:
             del self._places[uid]

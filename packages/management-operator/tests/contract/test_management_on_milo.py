@@ -16,6 +16,7 @@ from compute_sim_planes.fault_links import Link
 
 
 @pytest.mark.spec("M-80", "M-87")
+@pytest.mark.fault("D3")
 def test_a_project_is_served_from_ready_to_gone_and_its_end_touches_no_other() -> None:
     async def scenario(world: World) -> None:
         await world.start_milo()

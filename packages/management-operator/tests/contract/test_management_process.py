@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import logging
 import os
@@ -18,7 +20,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from management_builders.documents import a_workload_document
-from management_builders.served_planes import STRANGER, TOKEN, ServedPlanes
+from management_builders.served_planes import SCRAPER, STRANGER, ServedPlanes
 from management_builders.world import a_review
 
 from compute_api_types import labels
@@ -67,6 +69,15 @@ class Started:
             assert answer.status == 200
             found: JsonObject = await answer.json()
             return member_object(found, "response")
+
+    async def post(self, body: bytes, kind: str) -> int:
+        """The status of an answer to whatever is sent to the webhook."""
+        url = f"https://127.0.0.1:{self.webhook}/{PATH}"
+        async with (
+            aiohttp.ClientSession(connector=self._connector()) as session,
+            session.post(url, data=io.BytesIO(body), headers={"Content-Type": kind}) as answer,
+        ):
+            return answer.status
 
     def _connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(
@@ -142,6 +153,7 @@ async def started(tmp_path: Path) -> AsyncIterator[list[Started]]:
             one.process.wait()
         await planes.close()
         show_logs(tmp_path)
+        assert planes.witness.refused == []
 
 
 async def holder(planes: ServedPlanes) -> str:
@@ -177,7 +189,7 @@ async def test_the_process_places_admits_measures_and_stops_gracefully(
     assert (await leader.get(metrics))[0] == 401
     stranger = {"Authorization": f"Bearer {STRANGER}"}
     assert (await leader.get(metrics, stranger))[0] == 403
-    code, text = await leader.get(metrics, {"Authorization": f"Bearer {TOKEN}"})
+    code, text = await leader.get(metrics, {"Authorization": f"Bearer {SCRAPER}"})
     assert code == 200
     assert 'leader_election_master_status{name="compute-management-operator"} 1.0' in text
     assert "acme" not in text
@@ -232,6 +244,32 @@ async def test_a_follower_answers_five_hundred_reviews_at_once(started: list[Sta
     ]
     answers = await asyncio.gather(*(follower.review(one) for one in wanted))
     assert [one["allowed"] for one in answers] == [True, False] * 250
+
+
+NO_REVIEWS: tuple[tuple[bytes, str, int], ...] = (
+    (b"{", "application/json", 400),
+    (b"[" * 100_000, "application/json", 400),
+    (b'{"request": 3}', "application/json", 400),
+    (b"{}", "text/plain", 415),
+    (b" " * (3 * 1024 * 1024 + 1), "application/json", 413),
+)
+
+
+@pytest.mark.spec("S11")
+async def test_what_is_no_review_is_refused_and_the_next_one_is_answered(
+    started: list[Started],
+) -> None:
+    leader, _ = started
+    _, slow = await asyncio.open_connection("127.0.0.1", leader.webhook)
+    slow.write(b"\x16\x03")  # a hello that never ends
+    found = [await leader.post(body, kind) for body, kind, _ in NO_REVIEWS]
+    assert found == [status for _, _, status in NO_REVIEWS]
+    extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
+    admitted = await leader.review(addressed(a_review(a_workload_document("web"), extra)))
+    assert admitted["allowed"] is True
+    slow.close()
+    with contextlib.suppress(ConnectionError):
+        await slow.wait_closed()
 
 
 def addressed(review: JsonObject) -> JsonObject:

@@ -81,7 +81,7 @@ async def act_as_cell(world: World) -> None:
         await world.sleep(0.3)
 
 
-async def live(world: World) -> None:
+async def live(world: World, settle: float) -> None:
     """Created, running, edited, one of them deleted; one that is left alone all the time."""
     await world.add_project_plane(cities=("DFW", "LHR", "ORD"))
     Operators(world).start()
@@ -89,7 +89,7 @@ async def live(world: World) -> None:
     await world.create(SINGLE, a_workload_document("bystander"))
     await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
     await world.create(SINGLE, a_workload_document("gone"))
-    await world.sleep(20)
+    await world.sleep(settle)
     placements: list[Json] = [a_placement_document("us", ("DFW", "LHR"), replicas=2)]
     await world.patch(SINGLE, WORKLOAD, "web", {"spec": {"placements": placements}})
     await world.delete(SINGLE, WORKLOAD, "gone")
@@ -98,11 +98,11 @@ async def live(world: World) -> None:
     await asyncio.wait({cell})
 
 
-def play_out(*faults: Fault) -> tuple[Run, End]:
+def play_out(*faults: Fault, settle: float = 20) -> tuple[Run, End]:
     states: list[bytes] = []
 
     async def scenario(world: World) -> None:
-        await live(world)
+        await live(world, settle)
         found = [
             *await world.listed(SINGLE, WORKLOAD),
             *await world.listed(SINGLE, DEPLOYMENT),
@@ -187,9 +187,10 @@ def test_the_reference_run_ends_ready_and_is_the_same_every_time() -> None:
 @pytest.mark.fault("A3")
 def test_a_crash_loop_at_one_point_leaves_nothing_behind_once_it_is_lifted() -> None:
     wanted, _ = reference()
-    at = Point(plane=SINGLE, verb="create", kind="WorkloadDeployment", times=8)
-    _, found = play_out(Fault("A3", Action.CRASH_BEFORE, at))
+    at = Point(plane=SINGLE, verb="create", kind="WorkloadDeployment", times=20)
+    done, found = play_out(Fault("A3", Action.CRASH_BEFORE, at), settle=60)
     assert found == wanted
+    assert len(done.world.processes) == 21
 
 
 def names(found: Sequence[JsonObject]) -> list[str]:

@@ -1,7 +1,8 @@
 """Simulated planes behind one HTTPS server, in real time: what a process of ours is pointed at.
 
 Home and Milo's root are one plane, as where the operator runs in Milo's own cluster; the hub and
-the project's control plane are found under paths of the same server.
+the project's control plane are found under paths of the same server. The operator's token is that
+of its shipped identity, with the rights of `deploy/` and no others.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from pathlib import Path
 from compute_management_operator.discovery.plan import CONTROL_PLANE
 from compute_operator_kit.wire import JsonMapping, JsonObject, decode_object, encode
 from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
-from compute_sim_planes.api_server.identity import ADMIN, Tokens, authenticated
+from compute_sim_planes.api_server.identity import Tokens, authenticated
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.certificates import make_server_files
+from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 from management_builders.documents import (
     a_location_document,
     a_network_document,
     a_project_document,
 )
+from management_builders.rights import OPERATOR, Witness, shipped_roles
 from management_builders.world import definitions, neighbours
 
 TOKEN = "operator-token"  # noqa: S105 - of a plane that lives for one test
 STRANGER = "stranger-token"
+SCRAPER = "scraper-token"
 
 
 @dataclass(slots=True)
@@ -38,10 +42,15 @@ class ServedPlanes:
     project: Plane
     server: HttpServer
     authority: bytes
+    witness: Witness
 
     @classmethod
     async def start(cls, folder: Path) -> ServedPlanes:
-        users = {TOKEN: ADMIN, STRANGER: authenticated("stranger")}
+        users = {
+            TOKEN: OPERATOR,
+            STRANGER: authenticated("stranger"),
+            SCRAPER: authenticated("scraper"),
+        }
         planes = {
             name: Plane(name, PlaneParts(tokens=Tokens(users))) for name in ("root", "hub", "acme")
         }
@@ -59,8 +68,10 @@ class ServedPlanes:
             planes["acme"],
             server,
             files.authority.read_bytes(),
+            Witness(),
         )
         await served._fill()
+        await served._grant()
         return served
 
     async def _fill(self) -> None:
@@ -88,6 +99,16 @@ class ServedPlanes:
         )
         write_kubeconfig(self.folder / "root.yaml", [self._context("root", "")])
         write_kubeconfig(self.folder / "hub.yaml", [self._context("hub", "/hub")])
+
+    async def _grant(self) -> None:
+        """Rights as they ship, enforced from here on; and somebody who may read metrics."""
+        sides = ((self.root, ("home", "root")), (self.hub, ("hub",)), (self.project, ("root",)))
+        for plane, names in sides:
+            for side in names:
+                await apply_manifests(plane.connect(), shipped_roles(side))
+            # At home and at the root at once: whatever either grants is there.
+            plane.state.authorizer = self.witness.beside(names[0], plane.state.authorizer)
+        await apply_manifests(self.root.connect(), [_binding_of_scraper()])
 
     def _context(self, name: str, path: str) -> Context:
         return Context(name, f"{self.server.url}{path}", TOKEN, self.authority)
@@ -117,3 +138,18 @@ class ServedPlanes:
 
 def _namespace(name: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _binding_of_scraper() -> Manifest:
+    """What the installation adds: its own Prometheus, bound to the role that ships."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "scraper"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "compute-metrics-reader",
+        },
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "scraper"}],
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict
 
@@ -122,10 +122,9 @@ class Builders:
             uid=UID,
             resource_version="40",
             generation=3,
+            deletion_timestamp="2026-06-20T08:00:00Z" if changed.get("is_deleting") else "",
             finalizers=(labels.WORKLOAD_FINALIZER,) if changed.get("has_finalizer", True) else (),
         )
-        if changed.get("is_deleting"):
-            metadata = replace(metadata, deletion_timestamp="2026-06-20T08:00:00Z")
         networks = changed.get("networks", ("default",))
         return Seen(
             key=ObjectKey(PLANE, WORKLOAD, "default", name),

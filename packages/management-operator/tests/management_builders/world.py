@@ -33,12 +33,15 @@ from compute_management_operator.front_door import PATH
 from compute_management_operator.kinds import DEPLOYMENT, PROJECT
 from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
-from compute_management_operator.wiring import Operator, Places, Ports
+from compute_management_operator.wiring import COMPONENT, Operator, Places, Ports
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
 from compute_operator_kit.errors import ThrottledError
+from compute_operator_kit.events import Events, Reporter
+from compute_operator_kit.events import Recorder as EventWriter
 from compute_operator_kit.exchange import Answer, Connection, Transport
+from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
 from compute_operator_kit.kube_http import KubeHttp
@@ -93,6 +96,7 @@ from management_builders.found import (
     uid_of,
 )
 from management_builders.reviews import a_review, a_webhook_configuration, as_review
+from management_builders.rights import OPERATOR, Witness, shipped_roles, side_of
 
 # The one door of the harness: what it is made of may be asked for here.
 __all__ = [
@@ -128,7 +132,6 @@ __all__ = [
 ]
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
-OPERATOR: Final = authenticated("operator", "system:masters")
 USER: Final = authenticated("user", "system:masters")
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 DEFAULTS: Final[JsonObject] = {
@@ -200,6 +203,8 @@ class Process:
         settings: ManagementSettings,
         leadership: Leadership,
         clock: Clock,
+        *,
+        writes_events: bool = False,
     ) -> None:
         self.name = name
         self.life = OperatorLife(name)
@@ -207,13 +212,17 @@ class Process:
         self.recorder = FakeRecorder()
         self.spans = RecordedPasses(world.history)
         self._world = world
+        # Most tests read events from the fake; in the world they would be writes like any other.
+        self._teller = EventWriter(self._find_events, Reporter(COMPONENT, name), clock)
+        self._writes_events = writes_events
+        self._telling: asyncio.Task[None] | None = None
         ports = Ports(
             connect=self._connect,
             clock=clock,
             random=world.clock.random(name),
             places=Places(projects="https://milo.example"),
             leadership=leadership,
-            recorder=self.recorder,
+            recorder=self,
             measures=self.measures,
             spans=self.spans,
         )
@@ -222,8 +231,24 @@ class Process:
 
     def start(self, *, leads: bool = True) -> None:
         self.operator.start()
+        if self._writes_events:
+            self._telling = asyncio.create_task(self._teller.run(), name=f"{self.name}:events")
         if leads:
             self.begin_leading()
+
+    def record(self, emit: Emit) -> None:
+        """Where the operator tells its events."""
+        self.recorder.record(emit)
+        if self._writes_events:
+            self._teller.record(emit)
+
+    def _find_events(self, plane: PlaneName) -> Events | None:
+        engaged = self.operator.planes.find(plane)
+        return None if engaged is None else engaged.kube
+
+    def reach(self, plane: PlaneName, role: Role) -> Kube:
+        """The process's own way to a plane, for what stands around the operator in a process."""
+        return self._connect(Plane(plane, role), Lane(plane, self._world.clock))
 
     def begin_leading(self) -> None:
         self._leading = asyncio.create_task(self.operator.lead(), name=f"{self.name}:leading")
@@ -233,13 +258,20 @@ class Process:
         self.operator.stop()
         if self._leading is not None:
             await asyncio.wait({self._leading})
+        await self._fall_silent()
         await self.operator.close()
+
+    async def _fall_silent(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
 
     async def kill(self) -> None:
         """Nothing more is sent; what was in memory is gone."""
         if self._leading is not None:
             self._leading.cancel()
             await asyncio.wait({self._leading})
+        await self._fall_silent()
         await self.operator.close()
 
     async def admit(self, review: JsonObject) -> Verdict:
@@ -294,6 +326,7 @@ class World:
         self.processes: list[Process] = []
         self.error_lines: list[str] = []
         self.operator_user = OPERATOR
+        self.witness = Witness()
         # What stands between a process and a plane, besides faults; for tests that hold requests.
         self.between: Callable[[str, Transport], Transport] = lambda _, transport: transport
         self.webhooks = RegisteredWebhooks()
@@ -310,7 +343,13 @@ class World:
         self.links.setdefault(name, Link())
         self.history.listen(name, plane.state.store)
         await apply_manifests(plane.connect(), crds)
+        await self._grant(plane, side_of(name))
         return plane
+
+    async def _grant(self, plane: SimulatedPlane, side: str) -> None:
+        """What `deploy/` lets the operator do there, and nothing else."""
+        await apply_manifests(plane.connect(), shipped_roles(side))
+        plane.state.authorizer = self.witness.beside(side, plane.state.authorizer)
 
     async def add_fixed_planes(self) -> None:
         """Home, Milo's root and the hub, with the kinds each of them has."""
@@ -326,6 +365,7 @@ class World:
         parts = MiloParts(self.clock, self.clock.identities, webhooks=self.webhooks)
         self.milo = Milo(parts)
         await self.milo.start()
+        await self._grant(self.milo.planes.root, side_of(ROOT))
         crds = definitions("networking.datumapis.com")
         await apply_manifests(self.milo.planes.root.connect(), crds)
         return self.milo
@@ -433,6 +473,24 @@ class World:
             steps.append({"op": "remove", "path": f"{schema}{place}/required"})
         await self._definition(plane, "PATCH", target, orjson.dumps(steps))
 
+    async def accept_anything(self, plane: str, kind: Kind) -> None:
+        """Makes the plane one that checks no shape: what admission lets through is stored."""
+        target = f"{DEFINITIONS}{kind.plural}.{kind.group}"
+        anything: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        place = "/spec/versions/0/schema/openAPIV3Schema"
+        steps: list[Json] = [{"op": "replace", "path": place, "value": anything}]
+        await self._definition(plane, "PATCH", target, orjson.dumps(steps))
+        await self.sleep(1)  # served a moment later, as on a real server
+
+    async def forbid_long_values(self, plane: str, kind: Kind, path: tuple[str, ...]) -> None:
+        """Makes the plane one that takes a text of three characters at most; `[]` is an element."""
+        target = f"{DEFINITIONS}{kind.plural}.{kind.group}"
+        place = "".join("/items" if name == "[]" else f"/properties/{name}" for name in path)
+        schema = "/spec/versions/0/schema/openAPIV3Schema"
+        steps: list[Json] = [{"op": "add", "path": f"{schema}{place}/maxLength", "value": 3}]
+        await self._definition(plane, "PATCH", target, orjson.dumps(steps))
+        await self.sleep(1)
+
     async def _definition(
         self, plane: str, method: str, target: str, body: bytes | None = None
     ) -> JsonObject:
@@ -465,6 +523,8 @@ class World:
         settings: ManagementSettings | None = None,
         leadership: Leadership | None = None,
         clock: Clock | None = None,
+        *,
+        writes_events: bool = False,
     ) -> Process:
         made = Process(
             self,
@@ -472,6 +532,7 @@ class World:
             settings or settings_of(),
             leadership or AlwaysLeading(),
             clock or self.clock,
+            writes_events=writes_events,
         )
         self.processes.append(made)
         return made
@@ -668,6 +729,8 @@ def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = Tru
                 logger.removeHandler(handler)
 
     run(main, seed=seed, start=START, report=report)
+    refused = worlds[0].witness.refused
+    assert not refused, f"deploy/ does not grant {refused}"
     done = Run(worlds[0].history, report, worlds[0])
     if is_clean:
         assert_clean(done)

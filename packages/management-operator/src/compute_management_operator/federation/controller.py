@@ -9,7 +9,7 @@ from typing import Final
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Tools
+from compute_management_operator.assembly import RESYNC, RETRY, Tools
 from compute_management_operator.federation import mapping, status
 from compute_management_operator.federation.lookups import Lookups
 from compute_management_operator.federation.memory import Memory
@@ -215,6 +215,8 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
         ),
         reconcile=federation.reconcile,
         on_engaged=mapping.wake_deployments,
+        retry=RETRY,
+        resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,
         dropped_metric=hub_measures.DROPPED,
     )

@@ -63,22 +63,22 @@ class Lookups:
         if not names.is_routable_city(deployment.city_code):
             return Fresh()
         place = Place(deployment.key.plane, deployment.key.namespace)
-        uid = self.namespaces.find_uid(place)
-        if uid is None or self._rests_on(uid, deployment, caches):
-            return await self._read_for_living(place, deployment, caches)
-        return Fresh(namespace=uid)
+        known = self.namespaces.find_uid(place)
+        if known is None or not _is_recorded(deployment, names.derive_hub_namespace(known)):
+            # What this pass records must be so now.
+            uid = await self.namespaces.read_beside(place, deployment.metadata.uid)
+        elif self._lacks_copy(known, deployment, caches):
+            # What is written on the hub must be so for this very deployment.
+            uid = await self.namespaces.prove(place, deployment.metadata.uid)
+        else:
+            return Fresh(namespace=known)
+        return await self._fresh(uid, deployment, caches)
 
-    def _rests_on(self, uid: Uid, deployment: Deployment, caches: Caches) -> bool:
-        """Whether this pass would write something new on the strength of a remembered UID."""
+    def _lacks_copy(self, uid: Uid, deployment: Deployment, caches: Caches) -> bool:
         hub_name = names.derive_hub_namespace(uid)
-        if labels.FEDERATION_FINALIZER not in deployment.metadata.finalizers:
-            return True
-        if read_recorded(deployment) != hub_name:
-            return True
         return caches.view(HUB, DEPLOYMENT).entry(hub_name, deployment.key.name) is None
 
-    async def _read_for_living(self, place: Place, deployment: Deployment, caches: Caches) -> Fresh:
-        uid = await self.namespaces.read(place)
+    async def _fresh(self, uid: Uid | Absent, deployment: Deployment, caches: Caches) -> Fresh:
         if isinstance(uid, Absent):
             return Fresh(namespace=uid)
         hub_name = names.derive_hub_namespace(uid)
@@ -88,6 +88,8 @@ class Lookups:
         return Fresh(namespace=uid, has_left_over_binding=is_left)
 
     def _may_create(self, hub_name: str, deployment: Deployment, caches: Caches) -> bool:
+        if not _is_recorded(deployment, hub_name):
+            return False  # this pass ends with recording it
         if caches.view(HUB, DEPLOYMENT).entry(hub_name, deployment.key.name) is not None:
             return False
         codes = {policy.code for policy in find_policies(caches, hub_name)}
@@ -102,6 +104,7 @@ class Lookups:
     async def _for_going(self, deployment: Deployment) -> Fresh:
         place = Place(deployment.key.plane, deployment.key.namespace)
         uid = await self.namespaces.read(place)
+        self.namespaces.disown(place, deployment.metadata.uid)
         hub_name = derive_hub_name(deployment, uid)
         return Fresh(namespace=uid, hub_namespace=await self._hub_namespace(hub_name))
 
@@ -153,3 +156,9 @@ class Lookups:
             if view.entries_by_index(hub_indexes.NAMESPACE_OF, place.namespace):
                 return
         self.namespaces.forget(place)
+
+
+def _is_recorded(deployment: Deployment, hub_name: str) -> bool:
+    """Whether finalizer and place are stored: nothing is written on the hub before (step 5)."""
+    has_finalizer = labels.FEDERATION_FINALIZER in deployment.metadata.finalizers
+    return has_finalizer and read_recorded(deployment) == hub_name

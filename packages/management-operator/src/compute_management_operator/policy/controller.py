@@ -9,7 +9,7 @@ from typing import Final
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Tools
+from compute_management_operator.assembly import RESYNC, RETRY, Tools
 from compute_management_operator.hub_caches import HUB_CACHES
 from compute_management_operator.identities import Place, read_place
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY, PROJECT
@@ -167,6 +167,8 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
         ),
         reconcile=policies.reconcile,
         share=mapping.share_by_project,
+        retry=RETRY,
+        resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,
         dropped_metric=hub_measures.DROPPED,
     )

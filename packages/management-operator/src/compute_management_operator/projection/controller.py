@@ -11,7 +11,7 @@ from typing import Final
 from compute_api_types import labels, reasons
 from compute_api_types.reasons import QuarantineReason
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import Tools
+from compute_management_operator.assembly import RESYNC, RETRY, Tools
 from compute_management_operator.episodes import Episodes
 from compute_management_operator.forgetting import ForgetPlanes
 from compute_management_operator.fresh_reads import FreshReads
@@ -192,6 +192,8 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
         reconcile=projection.reconcile,
         share=share_by_project,
         on_engaged=mapping.wake_instances,
+        retry=RETRY,
+        resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,
         dropped_metric=hub_measures.DROPPED,
     )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.assembly import Tools
+from compute_management_operator.assembly import RESYNC, RETRY, Tools
 from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
 from compute_management_operator.networking import LOCATION_INDEXES, Consulting, Networking
 from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.workload import mapping, observe, plan
 from compute_management_operator.workload.observe import Seen
 from compute_management_operator.workload.status.report import rejections, report, tell_rejection
-from compute_operator_kit.backoff import RetryPolicy
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.intents import Plan
@@ -28,7 +27,6 @@ from compute_operator_kit.reconcile import Pass, Result, run_steps
 
 NAME: Final = "workload"
 WRITER: Final = Writer(NAME, labels.WORKLOAD_MANAGER)
-RESYNC: Final = timedelta(minutes=30)
 
 
 class Rejections:
@@ -92,8 +90,7 @@ def build(tools: Tools, networking: NetworkingSwitch) -> Part:
         watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if networking.is_consulted else ())),
         reconcile=reconcile,
         on_engaged=mapping.wake_workloads,
-        # What was refused is tried again on a change or at the resync, not before.
-        retry=RetryPolicy(rejected=RESYNC),
+        retry=RETRY,
         resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,
     )

@@ -17,6 +17,7 @@ from compute_management_operator.workload.status.report import (
     tell_rejection,
 )
 from compute_operator_kit.errors import (
+    Cause,
     ForbiddenError,
     InvalidSpecError,
     ServerAnswer,
@@ -292,17 +293,20 @@ def test_a_rejected_deployment_is_an_event_and_stops_no_status(build: Builders) 
     event = tell_rejection(seen, message)
     assert (event.reason, event.type) == ("DeploymentRejected", "Warning")
     assert event.message == (
-        'Deployment "web-texas-dfw" was rejected: creating WorkloadDeployment: refused'
+        'Deployment "web-texas-dfw" was rejected: the API server calls it invalid'
     )
 
 
 @pytest.mark.spec("M-24")
-def test_a_rejection_is_told_in_the_words_of_the_server_and_others_are_none(
+@pytest.mark.fault("G10")
+def test_a_rejection_names_the_fields_and_no_value_and_others_are_none(
     build: Builders,
 ) -> None:
     seen = build.a_moment(placements={"texas": ("DFW", "LHR")})
     first, second = [one for one in plan(seen) if isinstance(one, Ensure)]
-    answer = ServerAnswer(422, "Invalid", "spec.template: too long")
+    field = "spec.template.spec.runtime.sandbox.containers[0].env[0].value"
+    words = f'{field}: Invalid value: "hunter2": too short'
+    answer = ServerAnswer(422, "Invalid", words, causes=(Cause("FieldValueInvalid", field),))
     refused = InvalidSpecError("Invalid", "creating it: 422", answer=answer)
     away = UnavailableError("Unreachable", "creating it: no connection")
     outcomes = Applied(
@@ -312,7 +316,7 @@ def test_a_rejection_is_told_in_the_words_of_the_server_and_others_are_none(
         )
     )
     assert rejections(outcomes) == {
-        "web-texas-dfw": 'Deployment "web-texas-dfw" was rejected: spec.template: too long'
+        "web-texas-dfw": f'Deployment "web-texas-dfw" was rejected: {field}: FieldValueInvalid'
     }
 
 

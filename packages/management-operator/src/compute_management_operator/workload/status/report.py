@@ -152,10 +152,18 @@ def rejections(applied: Applied) -> dict[str, str]:
         error = outcome.error
         if isinstance(outcome.intent, Ensure) and isinstance(error, InvalidSpecError):
             name = outcome.intent.key.name
-            # The server's own words: they are about what the user wrote, and for nobody else.
-            why = error.answer.message if error.answer is not None else error.message
-            refused[name] = f'Deployment "{name}" was rejected: {why}'
+            refused[name] = f'Deployment "{name}" was rejected: {_derive_why(error)}'
     return refused
+
+
+def _derive_why(error: InvalidSpecError) -> str:
+    """The fields, and what is wrong with each, but never what stands in them.
+
+    A server's own sentence repeats the value, and a value may be a secret.
+    """
+    causes = error.answer.causes if error.answer is not None else ()
+    named = [f"{cause.field}: {cause.reason}" for cause in causes if cause.field]
+    return ", ".join(named) or "the API server calls it invalid"
 
 
 def tell_rejection(seen: Seen, message: str) -> Emit:

@@ -1,0 +1,259 @@
+"""The whole chain on real planes: create Workload → Instance Ready visible in the project.
+
+Karmada runs at its own rates, the provider answers at once, networking is off, and nothing stands
+between operators and planes; the namespace and the city's policy are there and kept by one
+Workload that stays (the *quick path* of `management.md` and `cell.md`). Absolute times, because
+they are promises to users (`runtime.md`, numbers to reach).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from bench._chain_stages import STAGES, Journey, Sightings, percentile, sights_of
+from compute_api_types.wire import JsonObject
+from compute_sim_planes.provider import ProviderKnobs
+from e2e.backends.port import DFW, HUB, MANAGEMENT, Needs
+from e2e.backends.real.judging import writes_since
+from e2e.backends.real.theatre import CELLS, SHARED_PROJECTS, Making, Theatre
+from e2e.documents import NETWORK_NAME, a_namespace, a_network, a_workload
+from e2e.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
+from e2e.planes.client import PlaneClient
+from e2e.planes.topology import Rates
+from e2e.planes.waiting import until
+from tools.bench import Row
+
+PROJECT: Final = SHARED_PROJECTS[0]
+NAMESPACE: Final = "bench"
+AT_REST: Final = 20
+LOADED: Final = 60
+# Between two Workloads at rest: Karmada's bucket fills again (about 13 hub writes each).
+PAUSE: Final = timedelta(seconds=3)
+PATIENCE: Final = timedelta(minutes=3)
+MEDIAN_TARGET: Final = 0.7
+NINETY_TARGET: Final = 1.0
+WRITES_TARGET: Final = 28.0
+CPU_TARGET: Final = 150.0
+RSS_REST_TARGET: Final = 85.0
+RSS_TARGET: Final = 95.0
+EPOCH: Final = datetime.min.replace(tzinfo=UTC)
+SETTINGS: Final[dict[str, JsonObject]] = {
+    name: {"networking": "off"} for name in (MANAGEMENT, *(cell.name for cell in CELLS))
+}
+
+
+def run() -> list[Row]:
+    quick = ProviderKnobs(start_delay=timedelta(), stop_delay=timedelta())
+    making = Making(is_audited_whole=False, has_links=False, rates=Rates.DEFAULT, provider=quick)
+    theatre = Theatre(making)
+    theatre.open()
+    try:
+        return theatre.backstage.run(_run(theatre))
+    finally:
+        theatre.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a process has used: seconds of CPU, megabytes held."""
+
+    cpu: float
+    rss: float
+
+
+class _Chain:
+    """What became of each Workload, as far as it was looked at."""
+
+    def __init__(self, theatre: Theatre) -> None:
+        self.theatre = theatre
+        self._sightings = Sightings(sights_of(PROJECT, HUB, DFW.name, DFW.city))
+        self._looked_at = 0
+
+    def look(self) -> None:
+        records = self.theatre.recorder.after(self._looked_at)
+        self._looked_at += len(records)
+        self._sightings.look(records)
+
+    def journey(self, name: str, begun: datetime | None = None) -> Journey:
+        return Journey(begun or EPOCH, self._sightings.of(name))
+
+
+async def _run(theatre: Theatre) -> list[Row]:
+    await theatre.arrange(Needs(settings=SETTINGS))
+    chain = _Chain(theatre)
+    async with (
+        theatre.planes.plane(PROJECT).client() as project,
+        theatre.planes.milo.client(PROJECT) as tenant,
+    ):
+        await project.create(a_namespace(NAMESPACE))
+        await project.apply(a_network(NETWORK_NAME, NAMESPACE))
+        # The first opens namespace, policy and Karmada's informers, and keeps them.
+        await _create(tenant, "kept", patiently=True)
+        await _finish(chain, ["kept"])
+        resting = _use(theatre)
+        rest, writes = await _at_rest(chain, tenant)
+        before = _use(theatre)
+        loaded = await _loaded(chain, tenant)
+        after = _use(theatre)
+    return [
+        *_latencies("at rest", rest),
+        *_latencies("one per second", loaded),
+        *_requests(writes),
+        _row("CPU per Workload, both operators", _cpu(before, after), "ms", CPU_TARGET),
+        *_memory("at rest", resting, RSS_REST_TARGET),
+        *_memory("after a minute", after, RSS_TARGET),
+    ]
+
+
+# --- loads ----------------------------------------------------------------------------------------
+
+
+async def _at_rest(chain: _Chain, tenant: PlaneClient) -> tuple[list[Journey], Counter[str]]:
+    """One after the other; and what a whole life costs in mutating requests, events left out."""
+    names = [f"rest-{number}" for number in range(AT_REST)]
+    journeys: list[Journey] = []
+    since = datetime.now(UTC)
+    for name in names:
+        begun = await _create(tenant, name)
+        await _finish(chain, [name])
+        journeys.append(chain.journey(name, begun))
+        await tenant.delete(WORKLOAD.path(NAMESPACE, name))
+        await _gone(chain.theatre, name)
+        await asyncio.sleep(PAUSE.total_seconds())
+    asked = [one for one in writes_since(chain.theatre, since) if one.resource != "events"]
+    return journeys, Counter(f"{_operator(one.who)} on {_side(one.plane)}" for one in asked)
+
+
+async def _loaded(chain: _Chain, tenant: PlaneClient) -> list[Journey]:
+    """One Workload per second, whatever became of those before."""
+    clock = asyncio.get_running_loop().time
+    start = clock()
+    begun: dict[str, datetime] = {}
+    for number in range(LOADED):
+        await asyncio.sleep(max(0.0, start + number - clock()))
+        name = f"load-{number}"
+        begun[name] = await _create(tenant, name)
+    await _finish(chain, list(begun))
+    return [chain.journey(name, moment) for name, moment in begun.items()]
+
+
+async def _create(tenant: PlaneClient, name: str, *, patiently: bool = False) -> datetime:
+    """The moment before the request: a user's wait begins there."""
+    document = a_workload(name)
+    document["metadata"] = {"name": name, "namespace": NAMESPACE}
+    if patiently:
+
+        async def created() -> bool:
+            await tenant.create(document)
+            return True
+
+        await until(f"Workload {name} to be admitted", created, check=lambda: None)
+        return datetime.now(UTC)
+    begun = datetime.now(UTC)
+    await tenant.create(document)
+    return begun
+
+
+async def _finish(chain: _Chain, names: Sequence[str]) -> None:
+    async def done() -> bool:
+        chain.look()
+        return all(chain.journey(name).is_whole for name in names)
+
+    planes = chain.theatre.planes
+    await until("Workloads to be Ready", done, check=planes.check, patience=PATIENCE)
+
+
+async def _gone(theatre: Theatre, name: str) -> None:
+    deployment = f"{name}-default-{DFW.city.lower()}"
+    hub = next(iter(_hub_namespaces(theatre)))
+
+    async def done() -> bool:
+        recorder = theatre.recorder
+        return (
+            recorder.has_lost(PROJECT, WORKLOAD, f"{NAMESPACE}/{name}")
+            and recorder.has_lost(DFW.name, DEPLOYMENT, f"{hub}/{deployment}")
+            and recorder.has_lost(DFW.name, INSTANCE, f"{hub}/{deployment}-0")
+            and recorder.has_lost(PROJECT, INSTANCE, f"{NAMESPACE}/{deployment}-0")
+        )
+
+    await until(f"{name} to be gone", done, check=theatre.planes.check, patience=PATIENCE)
+
+
+def _hub_namespaces(theatre: Theatre) -> set[str]:
+    records = theatre.recorder.versions(HUB, DEPLOYMENT, since=EPOCH)
+    return {record.namespace for record in records}
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _latencies(load: str, journeys: Sequence[Journey]) -> list[Row]:
+    whole = [journey.seconds_to("projection") for journey in journeys]
+    rows = [
+        _row(f"{load}: create → Ready, p50", percentile(whole, 0.5), "s", MEDIAN_TARGET),
+        _row(f"{load}: create → Ready, p90", percentile(whole, 0.9), "s", NINETY_TARGET),
+        _row(f"{load}: create → Ready, p99", percentile(whole, 0.99), "s", None),
+    ]
+    for stage in STAGES:
+        taken = [journey.seconds_to(stage) for journey in journeys]
+        shares = "/".join(f"{percentile(taken, share):.3f}" for share in (0.5, 0.9, 0.99))
+        rows.append(_row(f"{load}: {stage} (p50/p90/p99 {shares})", percentile(taken, 0.5), "s"))
+    for whose, shares_of in (
+        ("our", [journey.ours for journey in journeys]),
+        ("Karmada's", [journey.karmada for journey in journeys]),
+        ("the quota plane's", [journey.quota for journey in journeys]),
+    ):
+        rows.append(_row(f"{load}: {whose} share, p50", percentile(shares_of, 0.5), "s"))
+        rows.append(_row(f"{load}: {whose} share, p90", percentile(shares_of, 0.9), "s"))
+    return rows
+
+
+def _requests(writes: Counter[str]) -> list[Row]:
+    rows = [
+        _row(f"mutating requests per lifecycle: {where}", count / AT_REST, "")
+        for where, count in sorted(writes.items())
+    ]
+    total = sum(writes.values()) / AT_REST
+    return [*rows, _row("mutating requests per lifecycle, all", total, "", WRITES_TARGET)]
+
+
+def _memory(when: str, used: dict[str, _Use], target: float) -> list[Row]:
+    return [_row(f"RSS of {name}, {when}", one.rss, "MB", target) for name, one in used.items()]
+
+
+def _cpu(before: dict[str, _Use], after: dict[str, _Use]) -> float:
+    used = sum(after[name].cpu - before[name].cpu for name in (MANAGEMENT, DFW.name))
+    return used / LOADED * 1000
+
+
+def _row(measure: str, value: float, unit: str, target: float | None = None) -> Row:
+    return Row(measure, value, unit, target=target, holds=target is None or value <= target)
+
+
+def _operator(who: str) -> str:
+    return "management" if who == MANAGEMENT else "cell"
+
+
+def _side(plane: str) -> str:
+    return {HUB: "hub", PROJECT: "project", DFW.name: "cell"}.get(plane, plane)
+
+
+def _use(theatre: Theatre) -> dict[str, _Use]:
+    return {
+        name: _use_of(crew.alive[0].process.pid or 0, crew.alive[0].process.rss())
+        for name, crew in theatre.crews.items()
+        if name in {MANAGEMENT, DFW.name}
+    }
+
+
+def _use_of(pid: int, rss: int) -> _Use:
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])  # utime and stime, counted after the name
+    return _Use(ticks / os.sysconf("SC_CLK_TCK"), rss / 1_000_000)
