@@ -1,0 +1,213 @@
+"""Plays scenarios on real planes: most of them side by side, some alone, and judges what they left.
+
+Those that share run together when the first of them is asked for; each test then waits for its own.
+What they left stays until all are done and have been seen to rest (O3), and is cleared then. Those
+that cut, stop or relabel what others share come after that, one by one, each cleared at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from e2e.backends.port import Audited, Backend, Needs
+from e2e.backends.real.backend import RealBackend
+from e2e.backends.real.backstage import Backstage
+from e2e.backends.real.judging import (
+    OPERATORS,
+    QUIET,
+    SETTLE,
+    crashes,
+    error_lines,
+    judge,
+    log_sizes,
+    refusals,
+    restless,
+    shown,
+)
+from e2e.backends.real.theatre import Theatre, is_usual
+
+# Scenarios at once; more only wait for the same two cores.
+TOGETHER: Final = 6
+# How long nobody may have written before a scenario counts as settled.
+CALM: Final = timedelta(seconds=5)
+
+Body: TypeAlias = Callable[[Backend], Coroutine[object, object, None]]
+
+
+class ScenarioError(AssertionError):
+    """A scenario, or an oracle after it, did not hold; the message names the logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A scenario that is to be played."""
+
+    name: str
+    needs: Needs
+    body: Body
+
+
+@dataclass(slots=True)
+class Noting:
+    """A stage on which nothing is played: it learns what a test would play."""
+
+    noted: list[Planned] = field(default_factory=list[Planned])
+
+    def play(self, name: str, needs: Needs, body: Body) -> None:
+        self.noted.append(Planned(name, needs, body))
+
+
+class RealStage:
+    """The stage of a session."""
+
+    def __init__(self, theatre: Theatre, planned: Mapping[str, Planned]) -> None:
+        self.theatre = theatre
+        self.seconds: dict[str, float] = {}
+        self._shared = {name: one for name, one in planned.items() if is_usual(one.needs)}
+        self._auditorium = Backstage("scenarios")
+        self._results: dict[str, Future[None]] = {}
+        self._played: list[RealBackend] = []
+        # What was wrong with those that shared, as a whole; None before any of them was asked for.
+        self._whole: Future[list[str]] | None = None
+
+    def open(self) -> None:
+        self._auditorium.start()
+
+    def close(self) -> None:
+        self._auditorium.stop()
+
+    def play(self, name: str, needs: Needs, body: Body) -> None:
+        if is_usual(needs):
+            self._begin_together()
+            self._results[name].result()
+        else:
+            self._end_together()
+            self._auditorium.run(self._play_alone(Planned(name, needs, body)))
+
+    def judge_whole(self) -> list[str]:
+        """What no single scenario is to blame for: O3 and O9 of those that shared, refusals."""
+        together = self._end_together()
+        refused = refusals(self.theatre.audits.read())
+        return [*together, *(f"S1: {shown(one.audited)}" for one in refused)]
+
+    # --- side by side ----------------------------------------------------------------------------
+
+    def _begin_together(self) -> None:
+        if self._whole is None:
+            self._results = {name: Future() for name in self._shared}
+            self._whole = self._auditorium.submit(self._play_together())
+
+    def _end_together(self) -> list[str]:
+        return self._whole.result() if self._whole is not None else []
+
+    async def _play_together(self) -> list[str]:
+        try:
+            await self.theatre.backstage.do(self.theatre.arrange(Needs()))
+            sizes = log_sizes(self._logs())
+            room = asyncio.Semaphore(TOGETHER)
+            await asyncio.gather(*(self._play_one(one, room) for one in self._shared.values()))
+            return await self._rest_and_clear(sizes)
+        except Exception as failure:
+            for result in self._results.values():
+                if not result.done():
+                    result.set_exception(failure)
+            raise
+
+    async def _play_one(self, planned: Planned, room: asyncio.Semaphore) -> None:
+        result = self._results[planned.name]
+        async with room:
+            backend = RealBackend(self.theatre, planned.name, planned.needs)
+            self._played.append(backend)
+            try:
+                await self._run(backend, planned)
+            except Exception as failure:  # noqa: BLE001 it is the result of that scenario
+                result.set_exception(self._explained(failure))
+            else:
+                result.set_result(None)
+
+    async def _rest_and_clear(self, sizes: Mapping[Path, int]) -> list[str]:
+        """O3 and O9 over everything that shared; then nothing of it is left."""
+        now = datetime.now(UTC)
+        last = max((one.last_act for one in self._played), default=now)
+        rest = max(last + SETTLE, now)
+        await asyncio.sleep((rest + QUIET - now).total_seconds())
+        crews = self.theatre.crews.values()
+        violations = [
+            *restless(self.theatre, rest),
+            *error_lines(self._logs(), sizes),
+            *(f"O9: {death}" for crew in crews for death in crew.deaths),
+        ]
+        for backend in self._played:
+            await backend.clear()
+        for backend in self._played:
+            try:
+                await backend.close()
+            except AssertionError as left:
+                violations.append(f"{backend.scenario}: {left}")
+        return violations
+
+    # --- alone -----------------------------------------------------------------------------------
+
+    async def _play_alone(self, planned: Planned) -> None:
+        backend = RealBackend(self.theatre, planned.name, planned.needs)
+        sizes = log_sizes(self._logs())
+        try:
+            await self._run(backend, planned)
+            if fallen := crashes(backend, self._logs(), sizes):
+                raise ScenarioError("\n".join(fallen))
+        except Exception as failure:
+            raise self._explained(failure) from failure
+        finally:
+            await backend.close()
+
+    # --- each ------------------------------------------------------------------------------------
+
+    async def _run(self, backend: RealBackend, planned: Planned) -> None:
+        begun = time.monotonic()
+        await backend.open()
+        try:
+            await planned.body(backend)
+            self.theatre.planes.check()
+            self.theatre.neighbours.check()
+            violations = [*await self._settle(backend), *judge(backend)]
+        finally:
+            self.seconds[planned.name] = time.monotonic() - begun
+        if violations:
+            raise ScenarioError("\n".join(violations))
+
+    async def _settle(self, backend: RealBackend) -> list[str]:
+        """The first half of O3: at most a minute after the last act nobody writes any more."""
+        end = datetime.now(UTC) + SETTLE
+        late: list[Audited] = []
+        while datetime.now(UTC) < end:
+            since = datetime.now(UTC)
+            await asyncio.sleep(CALM.total_seconds())
+            late = [
+                one
+                for one in backend.audit()
+                if one.at >= since
+                and one.who in OPERATORS
+                and one.is_write
+                and one.resource != "leases"
+            ]
+            if not late:
+                return []
+        return [f"O3: not settled after {SETTLE}: {shown(one)}" for one in late[-5:]]
+
+    def _logs(self) -> list[Path]:
+        return [log for crew in self.theatre.crews.values() for log in crew.logs]
+
+    def _explained(self, failure: Exception) -> ScenarioError:
+        folder = self.theatre.planes.run_folder.path
+        self.theatre.failure = failure  # logs stay
+        logs = f"logs of operators and planes: {folder / 'logs'}, audit: {folder / 'audit'}"
+        explained = ScenarioError(f"{failure}\n\n{logs}")
+        explained.__cause__ = failure
+        return explained

@@ -1,0 +1,341 @@
+"""The backend `sim`: the port of the world, on planes in this process and virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import orjson
+
+from compute_api_types.wire import JsonObject
+from compute_sim_planes.api_server.plane import Plane
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.api_server.transport import read_body
+from compute_sim_planes.cell_policies import make_forms
+from compute_sim_planes.clock import VirtualClock
+from compute_sim_planes.fault_links import Link
+from compute_sim_planes.fault_plans import Fault
+from compute_sim_planes.faults import Injector
+from compute_sim_planes.history import Commit, History, Request
+from compute_sim_planes.karmada.admission import karmada_amendments
+from e2e.backends.port import (
+    HOME,
+    HUB,
+    MANAGEMENT,
+    SINGLE,
+    Audited,
+    Call,
+    Needs,
+    NetworkKnobs,
+    Place,
+    Reply,
+    Run,
+    Version,
+)
+from e2e.backends.sim import blueprints, rights
+from e2e.backends.sim.crews import Crew
+from e2e.backends.sim.decommissioning import run_decommission
+from e2e.backends.sim.neighbours import Neighbours
+from e2e.backends.sim.planes import SimPlanes
+from e2e.backends.sim.processes import Process, Surroundings
+from e2e.backends.sim.webhook import answer_review
+from e2e.documents import NETWORK_NAME, a_grant, a_location, a_namespace, a_network
+from e2e.kinds import Kind
+from e2e.objects import name_of
+
+NAMESPACE: Final = "shop"
+PROJECTS: Final = ("acme", "beta", "gamma")
+WARM_UP: Final = timedelta(seconds=60)
+ENGAGED: Final = "compute_projects_engaged"
+
+
+class SimBackend:
+    """See `e2e/backends/port.py`."""
+
+    name = "sim"
+
+    def __init__(self, clock: VirtualClock, needs: Needs, faults: tuple[Fault, ...] = ()) -> None:
+        self.needs = needs
+        self.clock = clock
+        self.history = History(clock)
+        self.injector = Injector(faults, clock, self.history)
+        self.planes = SimPlanes(clock, self.history, make_forms())
+        self.neighbours = Neighbours(self.planes, clock)
+        self._around = Surroundings(
+            self.planes, self.injector, dict[tuple[str, str], Link](), rights.user_of
+        )
+        operators = (MANAGEMENT, *(cell.name for cell in needs.cells))
+        self.crews = {name: Crew(self._around, needs.replicas) for name in operators}
+        self.acts = [clock.now()]
+        self.by_hand: set[str] = set()
+        self.lost: set[str] = set()
+        projects = (SINGLE.name,) if needs.is_single else PROJECTS[: needs.projects]
+        self._places = tuple(Place(project, NAMESPACE) for project in projects)
+
+    @property
+    def places(self) -> Sequence[Place]:
+        return self._places
+
+    # opening and closing -------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Planes with all that is shipped, projects, neighbours, and both operators running."""
+        if self.needs.is_single:
+            await self._open_single()
+        else:
+            await self._open_federation()
+        for cell in self.needs.cells:
+            self.neighbours.start_cell(cell, has_networking=self.needs.has_networking)
+        await self.start(MANAGEMENT)
+        if self.needs.runs_cells:
+            for cell in self.needs.cells:
+                await self.start(cell.name)
+        await self._await_engaged()
+
+    async def _open_single(self) -> None:
+        """One plane with everything of `deploy/single-cluster`; nobody else is there."""
+        plane = await self.planes.add(SINGLE.name, [])
+        shipped = rights.manifests("single-cluster")
+        # Kinds first: what needs them is asked for by what the plane serves.
+        definitions = [one for one in shipped if one["kind"] == "CustomResourceDefinition"]
+        await self._install(plane, definitions)
+        await self._install(plane, [one for one in shipped if one not in definitions])
+        for place in self._places:
+            await self._furnish(place)
+
+    async def _open_federation(self) -> None:
+        await self._open_planes()
+        for place in self._places:
+            await self.add_project(place.project)
+        self.neighbours.karmada.start()
+        for cell in self.needs.cells:
+            await self.neighbours.join(cell)
+
+    async def _await_engaged(self) -> None:
+        """Until management serves every project: admission refuses what comes earlier."""
+        end = self.now() + WARM_UP
+        while self.metric(MANAGEMENT, ENGAGED, {}) < len(self._places) * self.needs.replicas:
+            if self.now() >= end:
+                raise AssertionError(f"management does not engage its projects in {WARM_UP}")
+            await self.sleep(timedelta(seconds=1))
+
+    async def _open_planes(self) -> None:
+        await self.planes.milo.start()
+        root = self.planes.milo.planes.root
+        await self._install(root, rights.definitions("networking"))
+        await self._install(root, rights.manifests("milo"))
+        home = await self.planes.add(HOME, [])
+        await self._install(home, rights.manifests("management"))
+        amendments = karmada_amendments(self.clock.identities)
+        hub = await self.planes.add(HUB, rights.definitions("karmada"), amendments)
+        await self._install(hub, rights.manifests("hub"))
+        for cell in self.needs.cells:
+            await self._install(root, rights.cell_bindings("milo", cell.name))
+            await self._install(hub, rights.cell_bindings("hub", cell.name))
+            neighbours = ("networking",) if self.needs.has_networking else ()
+            plane = await self.planes.add(cell.name, rights.definitions(*neighbours))
+            await self._install(plane, rights.manifests("cell"))
+            await self._install(plane, [a_location(cell.city)])
+
+    async def _install(self, plane: Plane, documents: Sequence[JsonObject]) -> None:
+        """What the plane serves of it: pods and their like need a cluster, not an API server."""
+        served = [one for one in documents if self._is_served(plane, one)]
+        await apply_manifests(plane.connect(), served)
+
+    def _is_served(self, plane: Plane, document: JsonObject) -> bool:
+        kind = str(document["kind"])
+        return plane.state.catalog.find_kind(str(document["apiVersion"]), kind) is not None
+
+    async def _furnish(self, place: Place) -> None:
+        """The scenario's namespace, with the fixture's network, and the cities there are."""
+        documents = [a_namespace(place.namespace), a_network(NETWORK_NAME, place.namespace)]
+        documents += [a_location(city) for city in sorted({one.city for one in self.needs.cells})]
+        await self._install(self.planes.at(place.project), documents)
+
+    async def close(self) -> None:
+        for crew in self.crews.values():
+            await crew.stop()
+        await self.neighbours.close()
+        await self.planes.close()
+
+    # time ----------------------------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    async def sleep(self, delay: timedelta) -> None:
+        await self.clock.sleep(delay)
+
+    # planes --------------------------------------------------------------------------------------
+
+    async def add_project(self, name: str) -> Place:
+        place = Place(name, NAMESPACE)
+        await self.planes.add_project(name)
+        await self._furnish(place)
+        return place
+
+    async def send(self, plane: str, who: str, call: Call) -> Reply:
+        transport = self.planes.reach(plane, rights.person(who))
+        if call.method != "GET":  # reads of a scenario change nothing and say nothing about us
+            transport = self.planes.record(transport, plane, who)
+        headers = {"Content-Type": call.media, "User-Agent": who}
+        body = None if call.body is None else orjson.dumps(call.body)
+        answer = await transport.request(call.method, call.target, headers, body)
+        raw = await read_body(answer)
+        found: JsonObject = orjson.loads(raw) if raw.startswith(b"{") else {}
+        pause = answer.headers.get("Retry-After")
+        return Reply(
+            answer.status,
+            found,
+            timedelta(seconds=float(pause)) if pause else None,
+        )
+
+    def audit(self) -> Sequence[Audited]:
+        return [
+            Audited(
+                at=one.at,
+                who=one.caller.identity,
+                agent=one.caller.user_agent,
+                plane=one.address.plane,
+                verb=one.address.verb,
+                group=one.address.group,
+                resource=one.address.resource,
+                subresource=one.address.subresource,
+                namespace=one.address.namespace,
+                name=one.address.name,
+                status=one.status,
+            )
+            for one in self.history.of(Request)
+        ]
+
+    def leave(self, plane: str, kind: Kind, key: str) -> None:
+        self.by_hand.add(f"{plane} {kind.name} {key}")
+
+    def write_off(self, cell: str) -> None:
+        self.lost.add(cell)
+
+    def versions(self, plane: str, kind: Kind, namespace: str) -> Sequence[Version]:
+        return [
+            Version(one.at, not one.after, orjson.loads(one.after or one.before))
+            for one in self.history.of(Commit)
+            if (one.plane, one.kind) == (plane, kind.name)
+            and (not namespace or not kind.is_namespaced or one.key.startswith(f"{namespace}/"))
+        ]
+
+    # operators -----------------------------------------------------------------------------------
+
+    async def start(self, operator: str, settings: JsonObject | None = None) -> None:
+        self._act()
+        if operator == MANAGEMENT:
+            self.crews[operator].start(blueprints.management(self.needs, settings))
+            await self.set_webhook(is_up=True)
+        else:
+            which = next(cell for cell in self.needs.cells if cell.name == operator)
+            self.crews[operator].start(blueprints.cell(which, self.needs, settings))
+
+    async def stop(self, operator: str) -> None:
+        self._act()
+        await self.crews[operator].stop()
+
+    async def kill(self, operator: str) -> None:
+        self._act()
+        await self.crews[operator].kill()
+
+    async def freeze_leader(self, operator: str) -> None:
+        self._act()
+        leader = self.crews[operator].leader
+        if leader is None:
+            raise AssertionError(f"nobody leads {operator}")
+        leader.gate.freeze()
+
+    async def thaw(self, operator: str) -> None:
+        self._act()
+        for process in self.crews[operator].alive:
+            process.gate.thaw()
+
+    def metric(self, operator: str, name: str, labels: Mapping[str, str]) -> float:
+        return self.crews[operator].total(name, labels)
+
+    def _act(self) -> None:
+        """A scenario did something that is no request."""
+        self.acts.append(self.now())
+
+    def processes(self) -> Iterator[Process]:
+        """Every process there ever was."""
+        for crew in self.crews.values():
+            yield from crew
+
+    # links ---------------------------------------------------------------------------------------
+
+    async def cut(self, operator: str, plane: str) -> None:
+        self._act()
+        self._around.link(operator, plane).cut()
+
+    async def slow(self, operator: str, plane: str, delay: timedelta) -> None:
+        self._act()
+        self._around.link(operator, plane).slow(delay)
+
+    async def heal(self, operator: str, plane: str) -> None:
+        self._act()
+        self._around.link(operator, plane).heal()
+
+    async def cut_member(self, cell: str) -> None:
+        self._act()
+        self.neighbours.karmada.cut(cell)
+
+    async def heal_member(self, cell: str) -> None:
+        self._act()
+        self.neighbours.karmada.heal(cell)
+
+    # neighbours ----------------------------------------------------------------------------------
+
+    async def pause_quota(self) -> None:
+        self._act()
+        self.planes.milo.knobs.pause()
+
+    async def resume_quota(self) -> None:
+        self._act()
+        self.planes.milo.knobs.resume()
+
+    async def set_grant(self, project: str, instances: int) -> None:
+        """Over the default grant of new projects, so that what a scenario says is all there is."""
+        self._act()
+        wanted = a_grant(project, instances)
+        await apply_manifests(self.planes.at(project).connect(), [wanted])
+
+    async def set_networking(self, cell: str, knobs: NetworkKnobs) -> None:
+        self._act()
+        self.neighbours.set_networking(cell, knobs)
+
+    async def install_networking(self, plane: str) -> None:
+        self._act()
+        at = self.planes.at(plane)
+        await apply_manifests(at.connect(), rights.neighbour_definitions("networking"))
+        for cell in self.needs.cells:
+            if cell.name == plane and plane not in self.neighbours.networks:
+                await apply_manifests(at.connect(), [a_location(cell.city)])
+                self.neighbours.start_networking(plane)
+
+    async def uninstall_networking(self, plane: str) -> None:
+        for crd in rights.neighbour_definitions("networking"):
+            await self.remove_definition(plane, name_of(crd))
+
+    async def remove_definition(self, plane: str, name: str) -> None:
+        self._act()
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        answer = await self.planes.at(plane).connect().request("DELETE", path, {}, None)
+        await answer.close()
+
+    async def set_webhook(self, *, is_up: bool) -> None:
+        self._act()
+        address = rights.describe_webhook()
+        if is_up:
+            crew = self.crews[MANAGEMENT]
+            self.planes.webhooks.webhooks[address] = lambda review: answer_review(crew, review)
+        else:
+            self.planes.webhooks.webhooks.pop(address, None)
+
+    async def decommission(self, *arguments: str) -> Run:
+        self._act()
+        return await run_decommission(self.planes, *arguments)

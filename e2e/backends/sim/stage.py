@@ -1,0 +1,106 @@
+"""Plays a scenario on simulated planes and judges the run by every oracle that applies.
+
+A run is a function of scenario, seed and faults. One that fails says so in one line, which a file
+of that content replays: `nox -s sim -- --plan F`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from typing_extensions import override
+
+from compute_sim_planes.clock import LoopReport, VirtualClock, run
+from compute_sim_planes.fault_plan_files import print_plan
+from compute_sim_planes.fault_plans import FaultPlan
+from e2e.backends.port import Backend, Needs
+from e2e.backends.sim.backend import SimBackend
+from e2e.backends.sim.judging import ORACLES, compare, judge, rest
+from e2e.backends.sim.rights import used_rights
+from e2e.rights import keep_record
+
+START: Final = datetime(2026, 3, 1, tzinfo=UTC)
+LOGGERS: Final = (
+    "compute_cell_operator",
+    "compute_management_operator",
+    "compute_operator_kit",
+    "compute_quota_client",
+)
+
+Body: TypeAlias = Callable[[Backend], Coroutine[object, object, None]]
+
+
+class ScenarioError(AssertionError):
+    """A scenario, or an oracle after it, did not hold; the message ends with what replays it."""
+
+
+@dataclass(slots=True)
+class SimStage:
+    """Where scenarios are played; `plan` brings another seed and faults."""
+
+    plan: FaultPlan | None = None
+    seed: int = 1
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def play(self, name: str, needs: Needs, body: Body) -> None:
+        begun = time.monotonic()
+        plan = self.plan or FaultPlan(name, self.seed, oracles=ORACLES)
+        try:
+            self._play(plan, needs, body)
+        except Exception as failure:
+            line = print_plan(plan)
+            message = f"{failure}\n\nreplay with nox -s sim -- --plan FILE, FILE holding\n{line}"
+            raise ScenarioError(message) from failure
+        finally:
+            self.seconds[name] = time.monotonic() - begun
+
+    def _play(self, plan: FaultPlan, needs: Needs, body: Body) -> None:
+        backend, violations = play_once(plan, needs, body)
+        keep_record(plan.scenario, used_rights(backend.history, (c.name for c in needs.cells)))
+        if plan.faults:
+            reference, more = play_once(replace(plan, faults=()), needs, body)
+            violations += [*more, *compare(backend, reference)]
+        if violations:
+            raise ScenarioError("\n".join(violations))
+
+
+def play_once(plan: FaultPlan, needs: Needs, body: Body) -> tuple[SimBackend, list[str]]:
+    """One run from an empty world to its rest, and what is wrong with it."""
+    report = LoopReport()
+    made: list[SimBackend] = []
+
+    async def main(clock: VirtualClock) -> None:
+        backend = SimBackend(clock, needs, plan.faults)
+        made.append(backend)
+        await backend.open()
+        await body(backend)
+        await rest(backend)
+        await backend.close()
+
+    errors: list[str] = []
+    handler = _ErrorLines(errors)
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        run(main, seed=plan.seed, start=START, report=report)
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+    return made[0], judge(made[0], report, errors, is_reference=not plan.faults)
+
+
+class _ErrorLines(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._lines = lines
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else None
+        self._lines.append(f"{record.getMessage()} {cause!r}" if cause else record.getMessage())

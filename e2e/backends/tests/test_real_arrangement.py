@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from e2e.backends.port import DFW, ORD, Cell, Needs
+from e2e.backends.real.theatre import SINGLE_MANAGEMENT, derive_arrangement, is_usual
+
+UNTOLD = Cell("ord-1", "ORD", says_city=False)
+
+
+def test_scenarios_that_ask_for_nothing_special_share_the_operators() -> None:
+    assert is_usual(Needs())
+    assert is_usual(Needs(cells=(DFW, ORD), has_quota=True, projects=2))
+
+
+def test_scenarios_that_need_operators_of_another_make_run_alone() -> None:
+    for needs in (
+        Needs(is_alone=True),
+        Needs(runs_cells=False),
+        Needs(replicas=2),
+        Needs(is_single=True),
+        Needs(cells=(DFW, UNTOLD)),
+        Needs(settings={"management": {"networking": "off"}}),
+    ):
+        assert not is_usual(needs), needs
+
+
+def test_cells_without_operators_are_stopped_and_the_others_run() -> None:
+    wanted = derive_arrangement(Needs(runs_cells=False))
+    assert {name: replicas for name, (replicas, _) in wanted.items()} == {
+        "management": 1,
+        "dfw-1": 0,
+        "ord-1": 0,
+        "single": 0,
+        SINGLE_MANAGEMENT: 0,
+    }
+
+
+def test_a_cell_that_does_not_know_its_city_is_told_none() -> None:
+    wanted = derive_arrangement(Needs(cells=(DFW, UNTOLD)))
+    assert wanted["ord-1"] == (1, {"cell": {"cityCode": ""}})
+    assert wanted["dfw-1"] == (1, {})

@@ -1,0 +1,60 @@
+"""Scenarios know the world and nothing below it, and every statement of the page has one."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+SCENARIOS = sorted((REPOSITORY / "e2e" / "scenarios").glob("test_*.py"))
+# Beside the standard library and pytest: what a scenario may know.
+OURS = ("compute_api_types", "e2e.world")
+
+
+def _imports(text: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def _strangers(text: str) -> list[str]:
+    return [
+        name
+        for name in sorted(_imports(text))
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "pytest"}
+        and name not in OURS
+        and not name.startswith("compute_api_types.")
+    ]
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_imports_the_api_types_and_the_world_alone(path: Path) -> None:
+    assert _strangers(path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import compute_sim_planes.clock", "from e2e.backends.port import Needs", "import orjson"],
+)
+def test_what_a_scenario_must_not_know_is_found(line: str) -> None:
+    assert len(_strangers(f"import pytest\n{line}\n")) == 1
+
+
+def test_every_statement_of_the_page_has_a_scenario() -> None:
+    page = (REPOSITORY / "docs" / "spec" / "operations.md").read_text("utf-8")
+    stated = set(re.findall(r"^- (E-\d\d) ", page, re.MULTILINE))
+    shown = {
+        statement
+        for path in SCENARIOS
+        for statement in re.findall(r'mark\.spec\("(E-\d\d)"\)', path.read_text("utf-8"))
+    }
+    assert len(stated) == 48
+    assert shown == stated

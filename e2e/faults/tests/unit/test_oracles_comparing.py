@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from compute_api_types.wire import JsonObject
+from e2e.faults.comparing import end_state, update_summary
+from e2e.faults.testing import Script, an_object
+
+UID = "3bea65ed-100f-4d8d-b0ef-c7cbf3074b4b"
+OTHER_UID = "56941665-e943-493e-94f4-b0fc3921d0be"
+
+
+def test_runs_that_differ_in_identities_and_times_alone_end_alike(
+    script: Script, another_script: Script
+) -> None:
+    for one, uid, moment in (
+        (script, UID, "2026-03-01T00:00:01Z"),
+        (another_script, OTHER_UID, "2026-03-01T00:07:00Z"),
+    ):
+        one.write("tenant", "acme", an_object("Namespace", "shop", uid))
+        status: JsonObject = {"seen": moment}
+        one.write("management", "hub", an_object("Thing", f"ns-{uid}/web", status=status))
+    assert end_state(script.history, another_script.history) == []
+
+
+def test_an_object_that_is_left_missing_or_different_breaks_o1(
+    script: Script, another_script: Script
+) -> None:
+    script.write("management", "hub", an_object("Thing", "ns/left"))
+    script.write("management", "hub", an_object("Thing", "ns/other", spec={"size": 2}))
+    another_script.write("management", "hub", an_object("Thing", "ns/missing"))
+    another_script.write("management", "hub", an_object("Thing", "ns/other", spec={"size": 1}))
+    found = [one.message for one in end_state(script.history, another_script.history)]
+    assert any("ns/left is left" in message for message in found)
+    assert any("ns/missing is missing" in message for message in found)
+    assert any('"size":2' in message for message in found)
+
+
+def test_a_number_of_objects_that_differs_is_told_by_its_kind(
+    script: Script, another_script: Script
+) -> None:
+    script.write("management", "hub", an_object("Thing", "ns/one"))
+    found = [one.message for one in end_state(script.history, another_script.history)]
+    assert "hub holds 1 Thing, not 0" in found
+
+
+def test_events_and_leases_are_no_state(script: Script, another_script: Script) -> None:
+    script.write("management", "hub", an_object("Event", "ns/told"))
+    script.write("management", "hub", an_object("Lease", "ns/held"))
+    assert end_state(script.history, another_script.history) == []
+    assert update_summary(script.history, another_script.history) == []
+
+
+def test_a_second_create_breaks_o2_whatever_was_injected(
+    script: Script, another_script: Script
+) -> None:
+    thing = an_object("Thing", "ns/web")
+    for one in (script, another_script):
+        one.write("management", "hub", thing)
+    script.fault()
+    script.remove("management", "hub", thing)
+    script.write("management", "hub", thing)
+    found = [one.message for one in update_summary(script.history, another_script.history)]
+    assert found == [
+        "hub Thing ns/web was ADDED 2 times, in the reference 1",
+        "hub Thing ns/web was DELETED 1 times, in the reference 0",
+    ]
+
+
+def test_two_more_updates_are_allowed_for_each_fault_and_no_third(
+    script: Script, another_script: Script
+) -> None:
+    thing = an_object("Thing", "ns/web")
+    for one in (script, another_script):
+        one.write("management", "hub", thing)
+    script.fault()
+    for _ in range(2):
+        script.write("management", "hub", thing)
+    assert update_summary(script.history, another_script.history) == []
+    script.write("management", "hub", thing)
+    assert len(update_summary(script.history, another_script.history)) == 1

@@ -1,0 +1,64 @@
+"""Which rights of `deploy/` the scenarios used, joined over a whole suite.
+
+Every run on simulated planes leaves what it used; `python -m e2e.rights` prints what nobody used,
+and with `--forget` what earlier suites left is removed, so that a report is of one suite.
+Rights are lines of text here, so that runs on other backends can add theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+RECORDS: Final = Path(__file__).parents[1] / ".spec" / "rights"
+
+
+def keep_record(scenario: str, used: Iterable[object]) -> None:
+    """What one scenario used; a later run of it replaces the record."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(sorted(str(right) for right in used), indent=1)
+    (RECORDS / f"{scenario}.json").write_text(text + "\n", "utf-8")
+
+
+def read_records() -> set[str]:
+    """Everything that any scenario used."""
+    found: set[str] = set()
+    for record in sorted(RECORDS.glob("*.json")):
+        lines: list[str] = json.loads(record.read_text("utf-8"))
+        found |= set(lines)
+    return found
+
+
+def find_unused(granted: Iterable[object]) -> list[str]:
+    used = read_records()
+    return sorted({str(right) for right in granted} - used)
+
+
+def forget_records() -> None:
+    for record in RECORDS.glob("*.json"):
+        record.unlink()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints every right nobody used; 1 when there is one, 2 for what it does not understand."""
+    if [*arguments] == ["--forget"]:
+        forget_records()
+        return 0
+    if arguments:
+        sys.stderr.write("usage: python -m e2e.rights [--forget]\n")
+        return 2
+    # Only this command needs the simulation beside the records.
+    from e2e.backends.sim.rights import granted_rights
+
+    granted = granted_rights()
+    unused = find_unused(granted)
+    sys.stdout.write(f"{len(granted)} rights granted, {len(unused)} never used\n")
+    sys.stdout.writelines(f"  {right}\n" for right in unused)
+    return 1 if unused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,388 @@
+"""All a scenario may do and see: planes by name, people, operators, links, neighbours, time.
+
+A scenario is one coroutine over a `World`. It runs unchanged on simulated planes in virtual time,
+on real planes, and with the operators as pods; what differs is below `e2e/backends/port.py`:
+
+    @pytest.mark.spec("E-01")
+    @scenario()
+    async def test_a_deployment_reaches_its_city(world: World) -> None:
+        await world.project.create(a_bare_deployment("web"))
+        await world.eventually(…)
+
+A check is a coroutine function that asserts; `eventually` calls it until it holds and says at the
+end what was wrong last, and on which plane there was what. Scenarios import the API types, this
+module, and nothing else of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from compute_api_types.wire import JsonObject, JsonValue
+from e2e.backends.port import (
+    ADMIN,
+    DFW,
+    HOME,
+    HUB,
+    MANAGEMENT,
+    ORD,
+    ROOT,
+    SINGLE,
+    TENANT,
+    Audited,
+    Backend,
+    Cell,
+    Needs,
+    NetworkKnobs,
+    Run,
+    Version,
+)
+from e2e.documents import (
+    IMAGE,
+    a_bare_deployment,
+    a_hub_instance,
+    a_namespace,
+    a_placement,
+    a_template,
+    a_workload,
+    an_instance,
+)
+from e2e.handles import Limit, Operator, Plane, RefusedError, merge_of, within
+from e2e.kinds import (
+    BINDING,
+    CLAIM,
+    CLUSTER,
+    DEFINITION,
+    DEPLOYMENT,
+    EVENT,
+    INSTANCE,
+    LEASE,
+    LOCATION,
+    NAMESPACE,
+    NETWORK,
+    POLICY,
+    PROJECT,
+    SUBNET_CLAIM,
+    WORKLOAD,
+    Kind,
+)
+from e2e.objects import (
+    Said,
+    annotations_of,
+    condition_of,
+    counters_of,
+    finalizers_of,
+    gates_of,
+    generation_of,
+    is_deleting,
+    labels_of,
+    name_of,
+    number_at,
+    object_at,
+    objects_at,
+    owners_of,
+    text_at,
+    texts_at,
+    uid_of,
+    value_at,
+    version_of,
+    without_generations,
+)
+
+# The one door: what a scenario is written with.
+__all__ = [
+    "ADMIN",
+    "BINDING",
+    "CLAIM",
+    "CLUSTER",
+    "DEFINITION",
+    "DEPLOYMENT",
+    "DFW",
+    "EVENT",
+    "HOME",
+    "HUB",
+    "IMAGE",
+    "INSTANCE",
+    "LEASE",
+    "LOCATION",
+    "MANAGEMENT",
+    "NAMESPACE",
+    "NETWORK",
+    "ORD",
+    "POLICY",
+    "PROJECT",
+    "ROOT",
+    "SINGLE",
+    "SUBNET_CLAIM",
+    "TENANT",
+    "WORKLOAD",
+    "Audited",
+    "Cell",
+    "JsonObject",
+    "JsonValue",
+    "Kind",
+    "Limit",
+    "Needs",
+    "NetworkKnobs",
+    "Operator",
+    "Plane",
+    "RefusedError",
+    "Run",
+    "Said",
+    "Version",
+    "World",
+    "a_bare_deployment",
+    "a_hub_instance",
+    "a_namespace",
+    "a_placement",
+    "a_template",
+    "a_workload",
+    "an_instance",
+    "annotations_of",
+    "condition_of",
+    "counters_of",
+    "finalizers_of",
+    "gates_of",
+    "generation_of",
+    "is_deleting",
+    "labels_of",
+    "merge_of",
+    "name_of",
+    "number_at",
+    "object_at",
+    "objects_at",
+    "owners_of",
+    "scenario",
+    "text_at",
+    "texts_at",
+    "uid_of",
+    "value_at",
+    "version_of",
+    "within",
+    "without_generations",
+]
+
+# operations.md 9: "without one it is 30 s (60 s on R for what crosses Karmada)".
+USUAL: Final = within(30, real=60)
+# Real planes are asked less often: every question takes the time of those who are to change.
+POLL: Final = within(0.1, real=0.4)
+# What `describe` shows of a plane: whoever reads a failure looks for these.
+SHOWN: Final = (NAMESPACE, WORKLOAD, DEPLOYMENT, INSTANCE, POLICY, CLAIM, BINDING)
+
+_T = TypeVar("_T")
+Check: TypeAlias = Callable[[], Awaitable[_T]]
+
+
+class World:
+    """See the module's text."""
+
+    def __init__(self, backend: Backend, needs: Needs) -> None:
+        self.backend = backend
+        self.needs = needs
+        self.projects: tuple[Plane, ...] = tuple(
+            Plane(backend, place.project, TENANT, place.namespace) for place in backend.places
+        )
+        self.root = Plane(backend, ROOT)
+        self.home = Plane(backend, HOME)
+        self.hub = Plane(backend, HUB)
+        self.management = Operator(backend, MANAGEMENT)
+
+    @property
+    def project(self) -> Plane:
+        """The project plane as its tenant sees it, in the scenario's namespace."""
+        return self.projects[0]
+
+    def cell(self, cell: Cell) -> Plane:
+        return Plane(self.backend, cell.name)
+
+    def operator_of(self, cell: Cell) -> Operator:
+        return Operator(self.backend, cell.name)
+
+    async def hub_of(self, project: Plane) -> Plane:
+        """The hub in the namespace that stands for a project's; it need not be there yet."""
+        return self.hub.in_namespace(await self.hub_namespace(project))
+
+    async def cell_of(self, cell: Cell, project: Plane) -> Plane:
+        """A cell in the namespace that stands for a project's."""
+        return self.cell(cell).in_namespace(await self.hub_namespace(project))
+
+    async def hub_namespace(self, project: Plane) -> str:
+        return f"ns-{uid_of(await project.get(NAMESPACE, project.namespace))}"
+
+    async def add_project(self, name: str) -> Plane:
+        """One more project, Ready, with a namespace of the scenario in it."""
+        place = await self.backend.add_project(name)
+        return Plane(self.backend, place.project, TENANT, place.namespace)
+
+    # --- time ------------------------------------------------------------------------------------
+
+    async def sleep(self, seconds: float, *, real: float | None = None) -> None:
+        await self.backend.sleep(within(seconds, real=real).on(self.backend.name))
+
+    async def eventually(self, check: Check[_T], limit: Limit = USUAL) -> _T:
+        """What the check returns once it holds; fails with its last words when time is up."""
+        allowed = limit.on(self.backend.name)
+        end = self.backend.now() + allowed
+        while True:
+            try:
+                return await check()
+            except AssertionError as failure:
+                last = failure
+            if self.backend.now() >= end:
+                described = await self.describe()
+                raise AssertionError(f"not so after {allowed}: {last}\n{described}") from last
+            await self.backend.sleep(POLL.on(self.backend.name))
+
+    async def stays(self, check: Check[object], limit: Limit) -> None:
+        """The check holds over the whole of that time."""
+        allowed = limit.on(self.backend.name)
+        begun = self.backend.now()
+        while self.backend.now() <= begun + allowed:
+            try:
+                await check()
+            except AssertionError as failure:
+                after = self.backend.now() - begun
+                described = await self.describe()
+                message = f"no longer so after {after}: {failure}\n{described}"
+                raise AssertionError(message) from failure
+            await self.backend.sleep(POLL.on(self.backend.name))
+
+    async def settle(self, limit: Limit | None = None) -> None:
+        """Until no operator writes for five seconds."""
+        allowed = limit or within(120, real=240)
+        seen = -1
+
+        async def is_quiet() -> None:
+            nonlocal seen
+            before, seen = seen, len(self.writes())
+            if before != seen:
+                await self.backend.sleep(timedelta(seconds=5))
+                raise AssertionError(f"operators still write: {self.writes()[-3:]}")
+
+        await self.eventually(is_quiet, allowed)
+
+    # --- what happened ---------------------------------------------------------------------------
+
+    def requests(
+        self, *, by: str = "", plane: str = "", resource: str = "", verb: str = ""
+    ) -> list[Audited]:
+        """Requests so far, Lease renewals left out."""
+        return [
+            one
+            for one in self.backend.audit()
+            if one.resource != "leases"
+            and by in {"", one.who}
+            and plane in {"", one.plane}
+            and resource in {"", one.resource}
+            and verb in {"", one.verb}
+        ]
+
+    def writes(self, *, by: str = "", plane: str = "", resource: str = "") -> list[Audited]:
+        """Mutating requests of operators so far, or of whom is named."""
+        operators = {MANAGEMENT, *(cell.name for cell in self.needs.cells)}
+        return [
+            one
+            for one in self.requests(by=by, plane=plane, resource=resource)
+            if one.is_write and (by or one.who in operators)
+        ]
+
+    # --- neighbours ------------------------------------------------------------------------------
+
+    async def cut_off(self, cell: Cell) -> None:
+        """A cell loses everything outside it: hub, projects, and Karmada loses the cell."""
+        operator = self.operator_of(cell)
+        await operator.cut(HUB, *(project.name for project in self.projects))
+        await self.backend.cut_member(cell.name)
+
+    async def reconnect(self, cell: Cell) -> None:
+        operator = self.operator_of(cell)
+        await operator.heal(HUB, *(project.name for project in self.projects))
+        await self.backend.heal_member(cell.name)
+
+    async def lose(self, cell: Cell) -> None:
+        """A cell is gone for good: nobody reaches it, and nothing of it reaches anybody."""
+        await self.operator_of(cell).kill()
+        await self.backend.cut_member(cell.name)
+        self.backend.write_off(cell.name)
+
+    async def grant(self, instances: int, *, project: Plane | None = None) -> None:
+        """Sets what a project may run: so many instances of the size of the fixture."""
+        await self.backend.set_grant((project or self.project).name, instances)
+
+    # --- telling ---------------------------------------------------------------------------------
+
+    async def describe(self) -> str:
+        """Which plane holds what, for the message of a failure."""
+        planes = [cell.name for cell in self.needs.cells]
+        if not self.needs.is_single:
+            planes = [ROOT, *(one.name for one in self.projects), HUB, *planes]
+        own = await self._own_namespaces()
+
+        def is_shown(kind: Kind, found: JsonObject) -> bool:
+            is_own = {text_at(found, "metadata", "namespace"), name_of(found)} & own
+            return bool(is_own) if not self.needs.is_alone else not _is_usual(kind, found)
+
+        lines: list[str] = []
+        for name in planes:
+            plane = Plane(self.backend, name)
+            for kind in SHOWN:
+                found = await plane.list(kind, everywhere=True)
+                lines += [f"  {name}: {_shown(kind, one)}" for one in found if is_shown(kind, one)]
+        return "\n".join(("the planes hold", *lines))
+
+    async def _own_namespaces(self) -> set[str]:
+        """Others may have theirs on the same planes."""
+        own = {project.namespace for project in self.projects}
+        for project in self.projects:
+            with suppress(AssertionError):  # it is gone, perhaps with its project
+                own.add(await self.hub_namespace(project))
+        return own
+
+
+def _is_usual(kind: Kind, found: JsonObject) -> bool:
+    """Namespaces that every plane has."""
+    usual = ("kube-", "default", "karmada-", "milo-", "compute-system")
+    return kind is NAMESPACE and name_of(found).startswith(usual)
+
+
+def _shown(kind: Kind, found: JsonObject) -> str:
+    conditions = ", ".join(
+        f"{text_at(one, 'type')}={text_at(one, 'status')}/{text_at(one, 'reason')}"
+        for one in objects_at(found, "status", "conditions")
+    )
+    where = text_at(found, "metadata", "namespace")
+    gates = f" gates={gates_of(found)}" if kind is INSTANCE else ""
+    going = " (deleting)" if is_deleting(found) else ""
+    return f"{kind.name} {where}/{name_of(found)}{going}{gates} {conditions}"
+
+
+# --- scenarios ------------------------------------------------------------------------------------
+
+Body: TypeAlias = Callable[[World], Coroutine[object, object, None]]
+
+
+class Stage(Protocol):
+    """Where scenarios are played; a fixture gives the one that was chosen on the command line."""
+
+    def play(
+        self, name: str, needs: Needs, body: Callable[[Backend], Coroutine[object, object, None]]
+    ) -> None: ...
+
+
+def scenario(needs: Needs | None = None) -> Callable[[Body], Callable[[Stage], None]]:
+    """Makes a test of a scenario; what it needs of its world is said here."""
+    wanted = needs or Needs()
+
+    def decorate(body: Body) -> Callable[[Stage], None]:
+        def test(stage: Stage) -> None:
+            stage.play(body.__name__, wanted, lambda backend: body(World(backend, wanted)))
+
+        # Not `functools.wraps`: pytest would follow it and ask for a fixture `world`.
+        test.__name__, test.__doc__ = body.__name__, body.__doc__
+        test.__qualname__, test.__module__ = body.__qualname__, body.__module__
+        return test
+
+    return decorate
