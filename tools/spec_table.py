@@ -104,11 +104,8 @@ def outcomes(records: Path) -> dict[tuple[str, str], dict[str, str]]:
     """(id, test file) → backend → worst last outcome of the tests there that carry the id."""
     order = ("passed", "skipped", "failed")
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for backend, record in (
-        (backend, record)
-        for backend in BACKENDS
-        for record in sorted((records / backend).glob("*.json"))
-    ):
+    every = [(name, one) for name in BACKENDS for one in sorted((records / name).glob("*.json"))]
+    for backend, record in every:
         for nodeid, shown in json.loads(record.read_text("utf-8")).items():
             for shown_id in shown["ids"]:
                 by_backend = found[shown_id, nodeid.partition("::")[0]]

@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Final
 
 from compute_operator_kit.errors import (
+    BreakerOpenError,
     ConflictError,
     ForbiddenError,
     InvariantError,
@@ -101,7 +102,12 @@ def plan_retry(
     floor = max(
         (e.retry_after for e in found if isinstance(e, ThrottledError)), default=timedelta()
     )
-    if any(isinstance(error, UnavailableError) for error in found):
+    away = [error for error in found if isinstance(error, UnavailableError)]
+    if away and all(isinstance(error, BreakerOpenError) for error in away):
+        # Nothing was sent: a key that is woken while its plane is away has not failed once more.
+        delay = policy.transient.delay(max(1, before.transient), chance)
+        return Retry(max(floor, delay), before)
+    if away:
         return _transient(before, policy.transient, floor, chance)
     if floor:
         # Waiting as told is not failure: the plane named the time, and backing off further only

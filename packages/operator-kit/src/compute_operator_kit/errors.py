@@ -6,6 +6,7 @@ ReconcileError              reason (a word) and message (a sentence)
 │   ├── ConflictError       somebody wrote first: quick, quiet, no event
 │   ├── ThrottledError      waits at least retry_after
 │   └── UnavailableError    plane or service away: bounded wait, kept per plane
+│       ├── BreakerOpenError      not sent: the plane does not answer
 │       └── OutcomeUnknownError   sent, no answer: read before sending again
 ├── RejectedError           no retry until the object, or anything it depends on, changes
 │   ├── InvalidSpecError    the user's turn: condition
@@ -107,6 +108,10 @@ class ThrottledError(TransientError):
 
 class UnavailableError(TransientError):
     """The plane or service is away, or broken on its side."""
+
+
+class BreakerOpenError(UnavailableError):
+    """Not sent: the plane did not answer others, and the breaker keeps the way shut."""
 
 
 class OutcomeUnknownError(UnavailableError):

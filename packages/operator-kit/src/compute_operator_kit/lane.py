@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from compute_operator_kit.clock import ZERO, Clock
-from compute_operator_kit.errors import ThrottledError, UnavailableError
+from compute_operator_kit.errors import BreakerOpenError, ThrottledError
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.traffic import Breaker, Pause, TokenBucket
 
@@ -59,7 +59,7 @@ class Lane:
     async def admit(self, *, is_probe: bool = False) -> None:
         """Waits for a token; raises at once where waiting is not the sender's to do."""
         if self._breaker.is_open and not is_probe:
-            raise UnavailableError(
+            raise BreakerOpenError(
                 "BreakerOpen", f"asking {self.plane!r}: it does not answer", plane=self.plane
             )
         pause = self._pause.left(self._clock.monotonic())

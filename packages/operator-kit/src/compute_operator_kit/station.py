@@ -22,6 +22,7 @@ from compute_operator_kit.cache import Change
 from compute_operator_kit.clock import ZERO, Random
 from compute_operator_kit.controller import RESYNC_JITTER, Controller, Dropped, Mapper
 from compute_operator_kit.errors import (
+    BreakerOpenError,
     ForbiddenError,
     ReconcileError,
     RejectedError,
@@ -286,8 +287,11 @@ class Station:
         away = self._planes.find(PlaneName(error.plane))
         if not isinstance(error, UnavailableError) or away is None or not away.lane.is_open:
             return False
-        due = self._clock.monotonic() + (retry.delay or ZERO)
-        self._parked.setdefault(away.plane.name, {})[key] = due
+        now, parked = self._clock.monotonic(), self._parked.setdefault(away.plane.name, {})
+        if isinstance(error, BreakerOpenError):
+            parked.setdefault(key, now)  # not sent, so no reason to wait longer than before
+        else:
+            parked[key] = now + (retry.delay or ZERO)
         return True
 
     def _look_again(self, key: ObjectKey, wait: timedelta | None) -> None:

@@ -13,6 +13,7 @@ from compute_operator_kit.backoff import (
     plan_retry,
 )
 from compute_operator_kit.errors import (
+    BreakerOpenError,
     ConflictError,
     ForbiddenError,
     InvalidSpecError,
@@ -26,6 +27,7 @@ from compute_operator_kit.errors import (
 
 CONFLICT = ConflictError("Conflict", "x")
 AWAY = UnavailableError("Unreachable", "x")
+NOT_SENT = BreakerOpenError("BreakerOpen", "x")
 INVALID = InvalidSpecError("Invalid", "x")
 FORBIDDEN = ForbiddenError("Forbidden", "x")
 GONE = PlaneGoneError("PlaneGone", "x")
@@ -55,6 +57,13 @@ def test_a_plane_that_is_away_is_tried_ever_more_seldom() -> None:
     first = plan_retry([AWAY], Attempts(), POLICY, 0.0)
     second = plan_retry([AWAY], first.attempts, POLICY, 0.0)
     assert (first.delay, second.delay) == (timedelta(seconds=0.5), timedelta(seconds=1))
+
+
+def test_what_was_not_sent_is_no_failure_of_the_key() -> None:
+    twice = Attempts(transient=2)
+    kept = plan_retry([NOT_SENT, NOT_SENT], twice, POLICY, 0.0)
+    assert (kept.attempts, kept.delay) == (twice, timedelta(seconds=1))
+    assert plan_retry([NOT_SENT, AWAY], twice, POLICY, 0.0).attempts.transient == 3
 
 
 def test_the_first_conflicts_come_back_at_once() -> None:
