@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e.planes.binaries import NODES, PLANES
+from e2e.planes.binaries import JUDGES, NODES, PLANES
 from e2e.planes.build import build, find_programs
 from e2e.planes.errors import PlanesError
 from e2e.planes.soak import soak
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         match chosen.command:
             case "build":
-                build_planes(with_nodes=chosen.nodes)
+                build_planes(with_nodes=chosen.nodes, with_judges=chosen.judges)
             case "soak":
                 asyncio.run(soak(say))
             case "with-kubectl":
@@ -54,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def build_planes(*, with_nodes: bool = False) -> None:
+def build_planes(*, with_nodes: bool = False, with_judges: bool = False) -> None:
     """Builds every program that is missing."""
     store, began = Store.of_user(), time.monotonic()
-    wanted = (*PLANES, *NODES) if with_nodes else PLANES
+    wanted = (*PLANES, *(NODES if with_nodes else ()), *(JUDGES if with_judges else ()))
     build(wanted, store, say)
     say(f"{len(wanted)} programs in {store.folder}, {time.monotonic() - began:.1f} s")
 
@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build", help="build the planes' programs")
     building.add_argument("--nodes", action="store_true", help="also what real nodes need")
+    building.add_argument("--judges", action="store_true", help="also Prometheus' judge of alerts")
     commands.add_parser("soak", help="planes up and down many times; nothing may be left over")
     aided = commands.add_parser("with-kubectl", help="run a command beside the built kubectl")
     aided.add_argument("words", nargs=argparse.REMAINDER)

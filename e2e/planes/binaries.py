@@ -49,7 +49,8 @@ KARMADA: Final = ToolModule(
     "github.com/karmada-io/karmada",
     version_stamp="github.com/karmada-io/karmada/pkg/version.gitVersion",
 )
-MODULES: Final = (ETCD, KUBERNETES, KARMADA)
+PROMETHEUS: Final = ToolModule("prometheus", "github.com/prometheus/prometheus")
+MODULES: Final = (ETCD, KUBERNETES, KARMADA, PROMETHEUS)
 
 
 def _kubernetes(command: str) -> Binary:
@@ -73,6 +74,8 @@ PLANES: Final = (
 )
 # What a node needs on top (in-cluster.md).
 NODES: Final = (_kubernetes("kube-scheduler"), _kubernetes("kubelet"), _kubernetes("kube-proxy"))
+# Who judges our alerting rules.
+JUDGES: Final = (Binary("promtool", PROMETHEUS, f"{PROMETHEUS.requires}/cmd/promtool"),)
 
 
 def parse_required_version(go_mod: str, requires: str) -> str:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from e2e.planes.binaries import (
     ETCD,
+    JUDGES,
     KARMADA,
     KUBERNETES,
     MODULES,
@@ -56,7 +57,7 @@ def test_tool_module_pins_what_the_specification_names(module: object, version: 
 
 
 def test_every_program_is_a_tool_of_its_module_and_in_its_sums() -> None:
-    for binary in (*PLANES, *NODES):
+    for binary in (*PLANES, *NODES, *JUDGES):
         files = ModuleFiles.read(binary.module)
         assert binary.package in files.go_mod, binary.name
         assert f"{binary.module.requires} {files.version} h1:" in files.go_sum, binary.name
