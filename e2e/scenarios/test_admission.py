@@ -53,7 +53,9 @@ async def test_invalid_workloads_are_refused_and_valid_ones_admitted(world: Worl
     forged = a_template(annotations={"compute.datumapis.com/cell": "dfw-1"})
     assert (await _refusal(project, a_workload("web", template=forged))).status == 422
 
+    begun = world.backend.now()
     await project.create(a_workload("web"))
+    assert world.backend.now() - begun <= within(1).on(world.backend.name)
     admitted = await project.get(WORKLOAD, "web")
     await world.eventually(lambda: project.get(DEPLOYMENT, "web-default-dfw"))
     placements = [*objects_at(admitted, "spec", "placements"), a_placement("more", "XYZ")]

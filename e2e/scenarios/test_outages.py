@@ -129,8 +129,8 @@ async def test_a_project_that_is_away_holds_up_nobody_else(world: World) -> None
     await world.management.cut(slow.name)
     await world.sleep(60)
     away = await _time_to_hub(world, other, hub, "away")
-    # Polls of this scenario are a tenth of a second apart.
-    poll = timedelta(milliseconds=200)
+    # What a poll adds to either time.
+    poll = within(0.2, real=1).on(world.backend.name)
     assert max(during, away) <= 2 * baseline + poll
     await world.management.heal(slow.name)
     late = await world.hub_of(slow)
@@ -249,5 +249,6 @@ async def test_kinds_that_come_late_are_taken_up(world: World) -> None:
         assert "after-net-0" in await cell.names(BINDING)
         await _are_ready(project, "after-0")
 
-    await world.eventually(is_networked, within(60, real=120))
+    # It had its minute to notice; what is left is the usual way of a deployment.
+    await world.eventually(is_networked)
     await _are_ready(project, "before-0")

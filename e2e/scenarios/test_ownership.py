@@ -120,7 +120,7 @@ async def test_a_namespace_goes_with_a_live_deployment_in_it(world: World) -> No
 
 
 @pytest.mark.spec("E-17")
-@scenario(Needs(projects=2, has_quota=True, is_alone=True))
+@scenario(Needs(projects=2, has_quota=True, is_alone=True, is_slow=True))
 async def test_a_deleted_project_is_left_by_everybody(world: World) -> None:
     leaving, staying = world.projects
     for project in world.projects:

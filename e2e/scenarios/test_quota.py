@@ -143,7 +143,7 @@ async def test_nothing_starts_while_quota_is_away(world: World) -> None:
 
 
 @pytest.mark.spec("E-22")
-@scenario(ALONE)
+@scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
 async def test_what_runs_does_not_notice_that_quota_is_away(world: World) -> None:
     project, operator = world.project, world.operator_of(DFW)
     await _run(world, 1)

@@ -51,7 +51,7 @@ async def _claims(project: Plane, prefix: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("E-46")
-@scenario(Needs(has_quota=True, is_alone=True))
+@scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
 async def test_a_slot_keeps_its_claim_until_it_is_given_up(world: World) -> None:
     project = world.project
     await world.grant(3)
@@ -123,6 +123,7 @@ async def test_a_lost_cell_is_decommissioned_at_a_word(world: World) -> None:
     await project.expect_gone(CLAIM, "instance-web-tx-dfw-0")
     await world.eventually(lambda: project.expect_gone(INSTANCE, "web-tx-dfw-0"), within(60))
     last = await world.backend.decommission(*arguments)
+    assert last.code == 0, last.output
     assert "web-tx-dfw-0" not in last.output
     assert version_of(await hub.get(INSTANCE, "web-il-ord-0")) == other
     assert {one.status for one in world.requests(by=person)} <= {200, 404}

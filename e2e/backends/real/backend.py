@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -131,7 +132,9 @@ class RealBackend:
         wanted = projects * self.needs.replicas
 
         async def engaged() -> bool:
-            return crew.metric(ENGAGED, {}) >= wanted
+            with suppress(AssertionError):  # it does not tell its metrics yet
+                return crew.metric(ENGAGED, {}) >= wanted
+            return False
 
         await until(
             "management to engage its projects", engaged, check=lambda: None, patience=WARM_UP
@@ -161,6 +164,8 @@ class RealBackend:
                 await self.install_networking(cell.name)
             await self.set_networking(cell.name, NetworkKnobs())
         await theatre.backstage.do(theatre.rejoin_members())
+        # Whoever was stopped or killed takes part in clearing up.
+        await theatre.backstage.do(theatre.arrange(self.needs))
         for place in self._places:
             if place.project in SHARED_PROJECTS:
                 await self.set_grant(place.project, AMPLE)
@@ -173,6 +178,10 @@ class RealBackend:
             plane, kind_name, key = left.split(" ")
             kind = next(one for one in KINDS if one.name == kind_name)
             await self._delete(plane, kind.path(*key.rpartition("/")[::2]))
+        # Nobody takes from a cell that was written off: its site would be cleared by people too.
+        for cell in self.lost:
+            for uid in self.namespace_uids:
+                await self._delete(cell, NAMESPACE.path(name=f"ns-{uid}"))
         for place in self._places:
             if place.project in self._present():
                 await self._delete(place.project, NAMESPACE.path(name=place.namespace))

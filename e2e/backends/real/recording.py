@@ -133,11 +133,13 @@ class Recorder:
         return (plane, kind, key) not in self._now
 
     def held_in(self, planes: Container[str], namespaces: Container[str]) -> list[str]:
-        """What is in these namespaces of these planes now, but the namespaces themselves."""
+        """What is in these namespaces of these planes now and must not outlive its root; claims of
+        subnets belong to the network, and nobody of ours may delete them.
+        """
         return [
             f"{plane} {kind.name} {key}"
             for plane, kind, key in tuple(self._now)
-            if plane in planes and key.rpartition("/")[0] in namespaces
+            if plane in planes and kind is not SUBNET_CLAIM and key.rpartition("/")[0] in namespaces
         ]
 
     async def _follow(self, plane: str, client: Client, kind: Kind) -> None:

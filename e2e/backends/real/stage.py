@@ -76,6 +76,7 @@ class RealStage:
         self._played: list[RealBackend] = []
         # What was wrong with those that shared, as a whole; None before any of them was asked for.
         self._whole: Future[list[str]] | None = None
+        self._is_interrupted = False
 
     def open(self) -> None:
         self._auditorium.start()
@@ -84,15 +85,24 @@ class RealStage:
         self._auditorium.stop()
 
     def play(self, name: str, needs: Needs, body: Body) -> None:
-        if is_usual(needs):
+        try:
+            self._play(Planned(name, needs, body))
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            raise
+
+    def _play(self, planned: Planned) -> None:
+        if is_usual(planned.needs):
             self._begin_together()
-            self._results[name].result()
+            self._results[planned.name].result()
         else:
             self._end_together()
-            self._auditorium.run(self._play_alone(Planned(name, needs, body)))
+            self._auditorium.run(self._play_alone(planned))
 
     def judge_whole(self) -> list[str]:
         """What no single scenario is to blame for: O3 and O9 of those that shared, refusals."""
+        if self._is_interrupted:
+            return []  # whoever interrupts does not want to wait for the rest
         together = self._end_together()
         refused = refusals(self.theatre.audits.read())
         return [*together, *(f"S1: {shown(one.audited)}" for one in refused)]

@@ -1,0 +1,178 @@
+"""The processes of a benchmark of an operator: the planes, and the operator itself.
+
+The operator is the shipped command, so that its CPU time and memory are its own and are read from
+outside. The planes are a process of their own that takes one JSON command per line of standard
+input and gives one JSON answer per line of output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import psutil
+
+from compute_sim_planes.json_types import JsonObject, JsonValue
+from tools.workspace import ROOT
+
+MIB: Final = 1024 * 1024
+PATIENCE: Final = 300.0
+LOCAL: Final = "127.0.0.1"
+
+
+class Planes:
+    """The process that has the planes; `module` is run with these arguments."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if self._line() != "ready":
+            raise RuntimeError("the planes did not start; see their output above")
+
+    def ask(self, verb: str, **arguments: JsonValue) -> JsonValue:
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        self._process.stdin.write(json.dumps({"do": verb, "with": arguments}) + "\n")
+        self._process.stdin.flush()
+        found: JsonValue = json.loads(self._line())
+        return found
+
+    def count(self, what: str) -> int:
+        counted = self.ask("count")
+        found = counted[what] if isinstance(counted, dict) else None
+        assert isinstance(found, int)  # noqa: S101 - our own process answers
+        return found
+
+    def numbers(self, verb: str, **arguments: JsonValue) -> list[float]:
+        found = self.ask(verb, **arguments)
+        assert isinstance(found, list)  # noqa: S101 - our own process answers
+        return [one for one in found if isinstance(one, float)]
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None  # noqa: S101 - asked for above
+        return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        end(self._process)
+
+
+class Operator:
+    """An operator's process, with probes and metrics on ports of its own."""
+
+    def __init__(
+        self, module: str, settings: JsonObject, folder: Path, environ: Mapping[str, str]
+    ) -> None:
+        self.health, self.metrics = free_port(), free_port()
+        file = folder / "operator.json"
+        file.write_text(json.dumps({**self._serving(), **settings}), "utf-8")
+        self.began = time.monotonic()
+        with (folder / "operator.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, "--server-config", str(file)],
+                cwd=ROOT,
+                env=dict(environ),
+                stderr=log,
+            )
+        self._seen = psutil.Process(self._process.pid)
+
+    def _serving(self) -> JsonObject:
+        return {
+            "apiVersion": "apiserver.config.datumapis.com/v1alpha1",
+            "metricsServer": {"bindAddress": f"{LOCAL}:{self.metrics}", "secureServing": False},
+            "health": {"bindAddress": f"{LOCAL}:{self.health}"},
+            # A machine that does something else too must not cost the Lease.
+            "leaderElection": {"leaseDuration": "60s", "renewDeadline": "50s"},
+        }
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def cpu_seconds(self) -> float:
+        times = self._seen.cpu_times()
+        return float(times.user + times.system)
+
+    @property
+    def rss(self) -> float:
+        """In MiB."""
+        return float(self._seen.memory_info().rss / MIB)
+
+    def read_metrics(self) -> str:
+        return asyncio.run(_read(f"http://{LOCAL}:{self.metrics}/metrics"))
+
+    def is_ready(self) -> bool:
+        return asyncio.run(_read(f"http://{LOCAL}:{self.health}/readyz")) != ""
+
+    def is_idle(self) -> bool:
+        busy = ("workqueue_depth", "controller_runtime_active_workers")
+        text = self.read_metrics()
+        return bool(text) and not any(_sum_of(text, name) for name in busy)
+
+    def until(self, is_so: Callable[[], bool], pause: float = 0.2) -> float:
+        """Waits until something is so, while the process lives; the moment it was."""
+        began = time.monotonic()
+        while not is_so():
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the operator ended with {self._process.returncode}")
+            if time.monotonic() - began > PATIENCE:
+                raise RuntimeError(f"waited {PATIENCE:.0f} s in vain")
+            time.sleep(pause)
+        return time.monotonic()
+
+    def settle(self) -> None:
+        """Nothing waits and nothing is held back any more."""
+        for _ in range(3):  # a status may be held back for 200 ms, and is in no queue meanwhile
+            self.until(self.is_idle)
+            time.sleep(0.5)
+
+    def close(self) -> None:
+        """As the platform stops it: the Lease is given back."""
+        self._process.send_signal(signal.SIGTERM)
+        end(self._process)
+
+
+async def _read(url: str) -> str:
+    """The text behind a URL; none while nobody answers, or not well."""
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return await answer.text() if answer.ok else ""
+    except aiohttp.ClientError:
+        return ""
+
+
+def _sum_of(text: str, metric: str) -> float:
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line.startswith((f"{metric}{{", f"{metric} "))
+    )
+
+
+def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOCAL, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,72 @@
+"""What an administrator puts on the planes of the demo: `deploy/` as it ships, and the projects.
+
+What an installation must say itself is said here: who signed the webhook's certificate, the
+bindings of each cell, the cities there are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Final
+
+from compute_api_types.wire import JsonObject
+from compute_sim_planes.api_server.plane import Plane
+from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.api_server.webhook_callers import Service
+from e2e.backends.port import Cell, Place
+from e2e.backends.sim.rights import cell_bindings, definitions, manifests
+from e2e.demo.scene import CELLS
+from e2e.documents import NETWORK_NAME, a_location, a_network
+from e2e.objects import object_at, objects_at, text_at
+
+WEBHOOK: Final = Service("compute-system", "compute-webhook", 443)
+
+
+async def install_root(root: Plane, authority: bytes) -> None:
+    await _install(root, definitions("networking"))
+    await _install(root, [_with_authority(one, authority) for one in manifests("milo")])
+    for cell in CELLS:
+        await _install(root, cell_bindings("milo", cell.name))
+
+
+async def install_home(home: Plane) -> None:
+    await _install(home, manifests("management"))
+
+
+async def install_hub(hub: Plane) -> None:
+    await _install(hub, definitions("karmada"))
+    await _install(hub, manifests("hub"))
+    for cell in CELLS:
+        await _install(hub, cell_bindings("hub", cell.name))
+
+
+async def install_cell(plane: Plane, cell: Cell) -> None:
+    await _install(plane, definitions("networking"))
+    await _install(plane, manifests("cell"))
+    await _install(plane, [a_location(cell.city)])
+
+
+async def furnish(project: Plane, place: Place) -> None:
+    """A network for the Workloads to come, and the cities they may name."""
+    documents = [a_network(NETWORK_NAME, place.namespace)]
+    await _install(project, [*documents, *(a_location(cell.city) for cell in CELLS)])
+
+
+async def _install(plane: Plane, documents: Iterable[JsonObject]) -> None:
+    """What the plane serves of it: pods and their like need a cluster, not an API server."""
+    served = [
+        one
+        for one in documents
+        if plane.state.catalog.find_kind(text_at(one, "apiVersion"), text_at(one, "kind"))
+    ]
+    await apply_manifests(plane.connect(), served)
+
+
+def _with_authority(document: JsonObject, authority: bytes) -> JsonObject:
+    """The patch `caBundle` that `deploy/milo` leaves to the installation."""
+    if text_at(document, "kind") == "ValidatingWebhookConfiguration":
+        for webhook in objects_at(document, "webhooks"):
+            bundle = base64.b64encode(authority).decode()
+            webhook["clientConfig"] = {**object_at(webhook, "clientConfig"), "caBundle": bundle}
+    return document

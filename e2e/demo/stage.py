@@ -1,0 +1,237 @@
+"""The stage of the demo: embedded planes and three operators, each a process of its own.
+
+Operators are the installed programs with the configuration of the ConfigMaps in `deploy/`; only
+addresses and paths are laid over it. Everything is written to one folder, and every process ends
+with this one, also when it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Self
+
+import aiohttp
+import orjson
+import yaml
+from yarl import URL
+
+from compute_api_types.wire import JsonObject, JsonValue
+from e2e.backends.port import HOME, HUB, MANAGEMENT, Call, Cell, Place, Reply
+from e2e.backends.real import programs
+from e2e.backends.sim.blueprints import lay_over, shipped_configuration
+from e2e.demo.credentials import credential_path
+from e2e.demo.embedded import MILO, READY
+from e2e.demo.scene import CELLS, PLACES, DemoError
+from e2e.documents import a_grant
+from e2e.kinds import GRANT
+from e2e.objects import object_at, text_at
+from e2e.planes import probes
+from e2e.planes.ports import LOOPBACK, Ports
+from e2e.planes.process import Command, ManagedProcess
+from e2e.planes.run_folder import RunFolder
+from e2e.planes.waiting import until
+
+TREE: Final = Path(__file__).parents[2]
+APPLY: Final = "application/apply-patch+yaml"
+TIMEOUT: Final = aiohttp.ClientTimeout(total=15)
+# operations.md 2: what is in flight is finished or aborted within 8 s of SIGTERM.
+GRACE: Final = timedelta(seconds=10)
+SYSTEM: Final = "compute-system"
+Telling = Callable[[int, int, str], None]
+
+
+class Stage:
+    """See the module's text; `async with` brings it up and takes it down."""
+
+    pace = 1.0
+
+    def __init__(self, tell: Telling) -> None:
+        self._tell = tell
+        self._ports = Ports()
+        self._processes: list[ManagedProcess] = []
+        self._session: aiohttp.ClientSession | None = None
+        self._said: JsonObject = {}
+        self.has_failed = False
+        self.run = RunFolder.create()
+
+    @property
+    def places(self) -> Sequence[Place]:
+        return PLACES
+
+    @property
+    def logs(self) -> Path:
+        return self.run.path / "logs"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.run.kubeconfig
+
+    def check(self) -> None:
+        for process in self._processes:
+            process.check()
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException as failure:
+            if isinstance(failure, Exception):
+                self.has_failed = True
+                failure.add_note(f"logs: {self.logs}")
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.has_failed = self.has_failed or (kind is not None and issubclass(kind, Exception))
+        await self.close()
+
+    async def _open(self) -> None:
+        webhook = self._ports.reserve()
+        await self._open_planes(webhook)
+        operators = [self._fit_management(webhook), *(self._fit_cell(cell) for cell in CELLS)]
+        self._processes += operators
+        await self._await_ready(operators)
+
+    async def _open_planes(self, webhook: int) -> None:
+        self._tell(0, 4, "planes: Milo, hub, two cells")
+        ready = self.run.path / READY
+
+        async def announced() -> bool:
+            return ready.exists()
+
+        arguments = ("-m", "e2e.demo.embedded", str(self.run.path), str(webhook))
+        environment = {"PYTHONPATH": str(TREE)}
+        command = Command("planes", Path(sys.executable), arguments, environment)
+        planes = ManagedProcess(command, self.run, announced)
+        self._processes.append(planes)
+        await planes.up()
+        self._said = json.loads(ready.read_text("utf-8"))
+        trusted = ssl.create_default_context(cafile=str(self.run.pki("ca.crt")))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=trusted), timeout=TIMEOUT
+        )
+
+    async def _await_ready(self, operators: Sequence[ManagedProcess]) -> None:
+        tasks = [asyncio.create_task(operator.up()) for operator in operators]
+        try:
+            for at, finished in enumerate(asyncio.as_completed(tasks), start=1):
+                self._tell(at, 4, "operators: management, DFW, ORD")
+                await finished
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Operators first, so that they leave in peace; then the planes; then the folder."""
+        if self._session is not None:
+            await self._session.close()
+        planes, operators = self._processes[:1], self._processes[1:]
+        await asyncio.gather(*(operator.stop(GRACE) for operator in operators))
+        await asyncio.gather(*(process.stop() for process in planes))
+        self._ports.close()
+        self.run.remove(keep_logs=self.has_failed)
+
+    # --- fitting operators -----------------------------------------------------------------------
+
+    def _fit_management(self, webhook: int) -> ManagedProcess:
+        shipped = shipped_configuration("management", "compute-management-config")
+        laid: JsonObject = {
+            "discovery": {"discoveryKubeconfigPath": self._credential(MANAGEMENT, MILO)},
+            "federation": {"kubeconfigPath": self._credential(MANAGEMENT, HUB)},
+            "webhookServer": {"host": LOOPBACK, "port": webhook, "tls": self._tls()},
+        }
+        return self._fit(MANAGEMENT, programs.MANAGEMENT, lay_over(shipped, laid))
+
+    def _fit_cell(self, cell: Cell) -> ManagedProcess:
+        shipped = shipped_configuration("cell", "compute-cell-config")
+        laid: JsonObject = {
+            "cell": {"name": cell.name, "cityCode": cell.city},
+            "federation": {"kubeconfigPath": self._credential(cell.name, HUB)},
+            "quota": {"kubeconfigPath": self._credential(cell.name, MILO)},
+        }
+        return self._fit(cell.name, programs.CELL, lay_over(shipped, laid))
+
+    def _fit(self, operator: str, program: str, configuration: JsonObject) -> ManagedProcess:
+        health, metrics = self._ports.reserve(), self._ports.reserve()
+        laid: JsonObject = {
+            "metricsServer": {"bindAddress": f"{LOOPBACK}:{metrics}", "tls": self._tls()},
+            "health": {"bindAddress": f"{LOOPBACK}:{health}"},
+        }
+        config = self.run.path / "operators" / f"{operator}.config.yaml"
+        config.write_text(yaml.safe_dump(lay_over(configuration, laid)), "utf-8")
+        environment = {
+            "KUBECONFIG": self._credential(operator, HOME),
+            "POD_NAMESPACE": SYSTEM,
+            "POD_NAME": operator,
+        }
+        path = programs.of_this_environment()[program]
+        arguments = ("--server-config", str(config))
+        command = Command(f"operator-{operator}", path, arguments, environment)
+        ready = probes.http_answers(f"http://{LOOPBACK}:{health}/readyz")
+        return ManagedProcess(command, self.run, ready)
+
+    def _credential(self, operator: str, plane: str) -> str:
+        return str(credential_path(self.run.path, operator, plane))
+
+    def _tls(self) -> JsonObject:
+        folder = str(self.run.path / "pki")
+        return {"certDir": folder, "certName": "server.crt", "keyName": "server.key"}
+
+    # --- the scene -------------------------------------------------------------------------------
+
+    async def send(self, plane: str, who: str, call: Call) -> Reply:
+        path = text_at(self._said, "servers", plane)
+        return await self._request(f"{path}{call.target}", who, call)
+
+    async def set_grant(self, project: str, instances: int) -> None:
+        """Over the default grant of new projects, so that what is said here is all there is."""
+        wanted = a_grant(project, instances)
+        metadata = object_at(wanted, "metadata")
+        target = GRANT.path(text_at(metadata, "namespace"), text_at(metadata, "name"))
+        call = Call("PATCH", f"{target}?fieldManager=demo&force=true", wanted, APPLY)
+
+        async def granted() -> bool:
+            return (await self.send(project, "admin", call)).status < 400
+
+        await until(f"a grant for {project}", granted, check=self.check)
+
+    async def cut_off(self, cell: Cell) -> None:
+        await self._control(f"/demo/cells/{cell.name}/cut")
+
+    async def bring_back(self, cell: Cell) -> None:
+        await self._control(f"/demo/cells/{cell.name}/heal")
+
+    async def _control(self, target: str) -> None:
+        reply = await self._request(target, "demo", Call("POST", target))
+        if reply.status >= 400:
+            raise DemoError(f"asking the planes for {target}: status {reply.status}")
+
+    async def _request(self, target: str, who: str, call: Call) -> Reply:
+        if self._session is None:
+            raise DemoError("asking a plane: the planes are not up")
+        headers = {
+            "Authorization": f"Bearer {text_at(self._said, 'token')}",
+            "Content-Type": call.media,
+            "User-Agent": f"demo/{who}",
+        }
+        url = URL(text_at(self._said, "url") + target, encoded=True)
+        body = None if call.body is None else orjson.dumps(call.body)
+        try:
+            async with self._session.request(
+                call.method, url, headers=headers, data=body
+            ) as answer:
+                raw = await answer.read()
+        except (aiohttp.ClientError, TimeoutError) as cause:
+            self.check()  # a process that ended is the better explanation
+            raise DemoError(f"{call.method} {target}: {cause!r}") from cause
+        found: JsonValue = orjson.loads(raw) if raw.startswith(b"{") else {}
+        return Reply(answer.status, found if isinstance(found, dict) else {})
