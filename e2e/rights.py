@@ -1,7 +1,8 @@
-"""Which rights of `deploy/` the scenarios used, joined over a whole suite.
+"""Which rights of `deploy/` the scenarios used, joined over a whole suite, and who has none.
 
-Every run on simulated planes leaves what it used; `python -m e2e.rights` prints what nobody used,
-and with `--forget` what earlier suites left is removed, so that a report is of one suite.
+Every run on simulated planes leaves what it used; `python -m e2e.rights` prints what nobody used
+and what strangers were let through to (S3); with `--forget` what earlier suites left is removed, so
+that a report is of one suite.
 Rights are lines of text here, so that runs on other backends can add theirs.
 """
 
@@ -13,7 +14,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-RECORDS: Final = Path(__file__).parents[1] / ".spec" / "rights"
+SPEC: Final = Path(__file__).parents[1] / ".spec"
+RECORDS: Final = SPEC / "rights"
+# Tenant × verb × resource, as the sweep of S3 left it; its first paragraph sums it up.
+SWEEP: Final = SPEC / "sweep.txt"
 
 
 def keep_record(scenario: str, used: Iterable[object]) -> None:
@@ -38,8 +42,19 @@ def find_unused(granted: Iterable[object]) -> list[str]:
 
 
 def forget_records() -> None:
-    for record in RECORDS.glob("*.json"):
-        record.unlink()
+    for record in (*RECORDS.glob("*.json"), SWEEP):
+        record.unlink(missing_ok=True)
+
+
+def read_sweep() -> list[str]:
+    """What the sweep found, a line per person and plane; a suite without it says so."""
+    if not SWEEP.exists():
+        return ["tenant × verb × resource: not run"]
+    summary = SWEEP.read_text("utf-8").partition("\n\n")[0]
+    return [
+        f"tenant × verb × resource, in full in {SWEEP.relative_to(SPEC.parent)}:",
+        *(f"  {line}" for line in summary.splitlines()),
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,6 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     unused = find_unused(granted)
     sys.stdout.write(f"{len(granted)} rights granted, {len(unused)} never used\n")
     sys.stdout.writelines(f"  {right}\n" for right in unused)
+    sys.stdout.writelines(f"{line}\n" for line in read_sweep())
     return 1 if unused else 0
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.workspace import ROOT
+from tools.release_artifacts import find_differences
+from tools.workspace import ROOT, Package
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH"),
@@ -73,3 +74,42 @@ def test_an_unclean_tree_is_not_released(clone: Path) -> None:
     ended = release(clone, "quota-client", "0.1.0")
     assert ended.returncode == 1
     assert "not committed" in ended.stderr
+
+
+@pytest.mark.fault("S7")
+def test_what_a_tag_publishes_has_a_bill_of_materials_and_checksums(clone: Path) -> None:
+    ended = release(clone, "--from-tag", f"quota-client/v{Package('quota-client').version}")
+
+    assert ended.returncode == 0, ended.stderr
+    made = {path.name for path in (clone / "dist").iterdir()}
+    assert {name.rpartition(".")[2] for name in made} == {"whl", "gz", "json", "SHA256SUMS"}
+    sums = (clone / "dist/SHA256SUMS").read_text("utf-8")
+    assert {line.split()[1] for line in sums.splitlines()} == made - {"SHA256SUMS"}
+    check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    assert subprocess.run(check, cwd=clone / "dist", check=False).returncode == 0
+
+
+@pytest.mark.fault("S7")
+def test_a_tag_that_says_another_version_than_the_tree_publishes_nothing(clone: Path) -> None:
+    for tag, why in {
+        "quota-client/v9.9.9": "the tag says 9.9.9",
+        "quota-client-9": "is no tag of a release",
+        "nobody/v1.0.0": "is no tag of a release",
+        f"cell-operator/v{Package('cell-operator').version}": "published as an image",
+    }.items():
+        ended = release(clone, "--from-tag", tag)
+        assert ended.returncode == 1
+        assert why in ended.stderr
+    assert not (clone / "dist").exists()
+
+
+@pytest.mark.fault("S7")
+def test_builds_that_differ_are_found(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "same.whl").write_bytes(b"1")
+    assert find_differences(first, second) == []
+    (second / "same.whl").write_bytes(b"2")
+    (second / "more.whl").write_bytes(b"3")
+    assert find_differences(first, second) == ["more.whl", "same.whl"]

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from tools.audit import audit
+from tools.release_artifacts import ArtifactsError, make_artifacts, parse_tag
 from tools.workspace import PACKAGES, ROOT, Package
 
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
@@ -77,15 +79,33 @@ def release(package: Package, wanted: Version) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Release one package.")
-    parser.add_argument("package", choices=PACKAGES)
-    parser.add_argument("version", help="the version to release, such as 0.3.0")
+    parser = argparse.ArgumentParser(description="Release one package, or help the workflow to.")
+    parser.add_argument("package", choices=PACKAGES, nargs="?")
+    parser.add_argument("version", help="the version to release, such as 0.3.0", nargs="?")
+    helping = parser.add_mutually_exclusive_group()
+    helping.add_argument("--from-tag", help="build what is published of this tag, into dist/")
+    helping.add_argument("--audit", action="store_true", help="ask what is known against our locks")
     asked = parser.parse_args()
+    is_helping = bool(asked.from_tag) or asked.audit
+    if is_helping == bool(asked.version):
+        parser.error("name a package and a version, or one of --from-tag and --audit")
     try:
-        release(Package(asked.package), parse_version(asked.version))
-    except RefusedError as refused:
+        return _carry_out(asked)
+    except (RefusedError, ArtifactsError) as refused:
         print(f"release: {refused}", file=sys.stderr)
         return 1
+
+
+def _carry_out(asked: argparse.Namespace) -> int:
+    if asked.audit:
+        lines, has_findings = audit(ROOT / "locks")
+        print("\n".join(lines))
+        return 1 if has_findings else 0
+    if asked.from_tag:
+        for path in make_artifacts(parse_tag(asked.from_tag), ROOT / "dist"):
+            print(path.relative_to(ROOT))
+        return 0
+    release(Package(asked.package), parse_version(asked.version))
     return 0
 
 

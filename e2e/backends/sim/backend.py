@@ -23,6 +23,7 @@ from e2e.backends.port import (
     HOME,
     HUB,
     MANAGEMENT,
+    ROOT,
     SINGLE,
     Audited,
     Call,
@@ -41,6 +42,7 @@ from e2e.backends.sim.planes import SimPlanes
 from e2e.backends.sim.processes import Process, Surroundings
 from e2e.backends.sim.webhook import answer_review
 from e2e.documents import NETWORK_NAME, a_grant, a_location, a_namespace, a_network
+from e2e.faults.leaks import a_canary_secret
 from e2e.kinds import Kind
 from e2e.objects import name_of
 
@@ -106,6 +108,8 @@ class SimBackend:
 
     async def _open_federation(self) -> None:
         await self._open_planes()
+        for name in (ROOT, *self.planes.planes):
+            await self._install(self.planes.at(name), [a_canary_secret("default", name)])
         for place in self._places:
             await self.add_project(place.project)
         self.neighbours.karmada.start()
@@ -149,7 +153,11 @@ class SimBackend:
 
     async def _furnish(self, place: Place) -> None:
         """The scenario's namespace, with the fixture's network, and the cities there are."""
-        documents = [a_namespace(place.namespace), a_network(NETWORK_NAME, place.namespace)]
+        documents = [
+            a_namespace(place.namespace),
+            a_network(NETWORK_NAME, place.namespace),
+            a_canary_secret(place.namespace, place.project),
+        ]
         documents += [a_location(city) for city in sorted({one.city for one in self.needs.cells})]
         await self._install(self.planes.at(place.project), documents)
 

@@ -24,6 +24,7 @@ from compute_operator_kit.election import Timing
 from compute_quota_client import QuotaClient, QuotaSettings
 from compute_quota_client import Surroundings as QuotaSurroundings
 from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell, Needs
+from e2e.backends.sim.canaries import quota_credentials
 from e2e.backends.sim.processes import Blueprint, Fittings
 from e2e.backends.sim.quota_way import QuotaWay
 from e2e.backends.sim.rights import manifests
@@ -119,7 +120,7 @@ def cell(which: Cell, needs: Needs, given: JsonObject | None = None) -> Blueprin
             recorder=fittings.recorder,
             measures=fittings.measures,
             spans=fittings.spans,
-            quota=_open_quota(fittings) if settings.is_quota_enforced else None,
+            quota=_open_quota(fittings, which.name) if settings.is_quota_enforced else None,
         )
         return cell_wiring.Operator(settings, ports)
 
@@ -143,7 +144,7 @@ def _say_of_cell(which: Cell, needs: Needs) -> JsonObject:
     return own
 
 
-def _open_quota(fittings: Fittings) -> QuotaClient:
+def _open_quota(fittings: Fittings, operator: str) -> QuotaClient:
     client = QuotaClient(
         MILO,
         transport=QuotaWay(fittings.reach),
@@ -153,6 +154,7 @@ def _open_quota(fittings: Fittings) -> QuotaClient:
         surroundings=QuotaSurroundings(
             chance=fittings.random.random, wall_clock=fittings.clock.now
         ),
+        credentials=quota_credentials(MILO, operator),
     )
     fittings.closing.append(client.aclose)
     return client

@@ -25,8 +25,10 @@ from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.neighbours import NEIGHBOURS
 from e2e.backends.sim.rights import refusals
 from e2e.backends.sim.sizes import quota_rules
+from e2e.faults.audit_trail import audit_trail
 from e2e.faults.comparing import end_state, update_summary
 from e2e.faults.layout import Layout
+from e2e.faults.leaks import leaks_in_history, leaks_in_series
 from e2e.faults.orphans import no_orphans
 from e2e.faults.ownership import ownership_in
 from e2e.faults.tenancy import tenancy
@@ -81,7 +83,20 @@ def judge(
         for cell, provider in backend.neighbours.providers.items()
         for violation in provider.violations
     ]
-    return [*(str(one) for one in found), *forbidden, *broken]
+    # What holds of every run, whatever it is about (`docs/spec/faults.md` 6).
+    security = [*forbidden, *audit_trail(history, layout), *_find_leaks(backend)]
+    return [*(str(one) for one in found), *security, *broken]
+
+
+def _find_leaks(backend: SimBackend) -> list[str]:
+    """S12 in what is kept of a run; its log was read while it ran."""
+    series = {
+        key
+        for process in backend.processes()
+        for kept in (process.measures.counts, process.measures.gauges, process.measures.values)
+        for key in kept
+    }
+    return [*leaks_in_history(backend.history), *leaks_in_series(series)]
 
 
 def _judge_federation(history: History, layout: Layout) -> list[Violation]:

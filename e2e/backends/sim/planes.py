@@ -6,7 +6,8 @@ of them tell one history what they commit. Rights are enforced on each by the ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from compute_sim_planes.api_server.identity import User
 from compute_sim_planes.api_server.kinds import GroupResource
@@ -27,6 +28,15 @@ from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.request_address import KindNames
 from e2e.backends.port import ROOT
 
+# What answers in a plane's place, for tests that put somebody odd there; None lets a request pass.
+Impostor: TypeAlias = Callable[[str, str, Mapping[str, str]], Answer | None]
+
+
+def nobody(plane: str, method: str, headers: Mapping[str, str]) -> Answer | None:
+    """Every plane answers for itself."""
+    del plane, method, headers
+    return None
+
 
 class SimPlanes:
     """Every plane there is; cells and projects come as they are added."""
@@ -41,6 +51,7 @@ class SimPlanes:
         parts = MiloParts(clock, clock.identities, webhooks=self.webhooks, policies=dict(policies))
         self.milo = Milo(parts, Knobs())
         self.planes: dict[str, Plane] = {}
+        self.impostor: Impostor = nobody
         history.listen(ROOT, self.milo.planes.root.state.store)
 
     async def add(
@@ -113,6 +124,9 @@ class _Way:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
+        instead = self._planes.impostor(self._name, method, headers)
+        if instead is not None:
+            return instead
         plane = self._planes.planes.get(self._name)
         if plane is not None:
             return await plane.connect(self._user).request(method, target, headers, body)

@@ -36,6 +36,7 @@ from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Action, Fault
 from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
 from compute_sim_planes.history import History
+from e2e.backends.sim.canaries import CanaryCredentials
 from e2e.backends.sim.freezing import Gate, GatedClock, GatedTransport
 from e2e.backends.sim.planes import SimPlanes
 
@@ -228,6 +229,7 @@ class Process:
             plane.role,
             self._transport(self.blueprint.plane_of(plane.name)),
             lane,
+            credentials=CanaryCredentials(self.blueprint.operator, plane.name),
             measures=self.measures,
             user_agent=component,
         )

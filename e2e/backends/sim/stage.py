@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
@@ -22,6 +23,7 @@ from e2e.backends.port import Backend, Needs
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.judging import ORACLES, compare, judge, rest
 from e2e.backends.sim.rights import used_rights
+from e2e.faults.leaks import ListeningHandler
 from e2e.rights import keep_record
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
@@ -82,25 +84,37 @@ def play_once(plan: FaultPlan, needs: Needs, body: Body) -> tuple[SimBackend, li
         await rest(backend)
         await backend.close()
 
-    errors: list[str] = []
-    handler = _ErrorLines(errors)
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
+    errors, listening = _ErrorLines(), ListeningHandler()
+    with heard(errors, listening):
         run(main, seed=plan.seed, start=START, report=report)
+    judged = judge(made[0], report, errors.lines, is_reference=not plan.faults)
+    return made[0], [*judged, *listening.leaks]
+
+
+@contextmanager
+def heard(*handlers: logging.Handler) -> Generator[None]:
+    """The handlers hear everything our packages say, down to DEBUG."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
+        for handler in handlers:
+            logger.addHandler(handler)
+    try:
+        yield
     finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
-    return made[0], judge(made[0], report, errors, is_reference=not plan.faults)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+            for handler in handlers:
+                logger.removeHandler(handler)
 
 
 class _ErrorLines(logging.Handler):
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self._lines = lines
+        self.lines: list[str] = []
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
         cause = record.exc_info[1] if record.exc_info else None
-        self._lines.append(f"{record.getMessage()} {cause!r}" if cause else record.getMessage())
+        self.lines.append(f"{record.getMessage()} {cause!r}" if cause else record.getMessage())

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Protocol, TypeAlias, TypeVar
+from urllib.parse import parse_qs
 
 import orjson
 
@@ -41,10 +42,13 @@ class Commits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends requests: the identity of the connection, the program behind it."""
+    """Who sends a request: the identity of the connection, the program behind it, and in whose
+    name it writes.
+    """
 
     identity: str
     user_agent: str = ""
+    field_manager: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,9 @@ class RecordingTransport:
     ) -> Answer:
         history, begun = self._history, self._history.now
         address = parse_address(self._plane, method, target, body, self._kinds)
-        caller = Caller(self._identity, _header(headers, "user-agent"))
+        caller = Caller(
+            self._identity, _header(headers, "user-agent"), _parameter(target, "fieldManager")
+        )
         current = history.begin_request()
         token = _CURRENT.set(current)
         status, failure = 0, ""
@@ -304,6 +310,10 @@ def parse_line(line: bytes) -> JsonObject:
     except orjson.JSONDecodeError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _parameter(target: str, wanted: str) -> str:
+    return parse_qs(target.partition("?")[2]).get(wanted, [""])[-1]
 
 
 def _header(headers: Mapping[str, str], wanted: str) -> str:
