@@ -26,7 +26,6 @@ from compute_operator_kit.kopf_host import FrontDoor
 from compute_operator_kit.probes import ProbeServer
 from compute_operator_kit.process import Lifecycle
 from compute_operator_kit.system_clock import SystemClock
-from compute_quota_client import QuotaClient
 
 # Who speaks in events about Instances and deployments (cell.md 14).
 VOICES: Final[Mapping[Kind, str]] = {
@@ -60,20 +59,21 @@ class CellHouse(House[Operator]):
         self._own_settings = settings
         self._own_identities = identities
         self._user_agent = f"{frame.component}/{frame.version}"
-        self._quota: QuotaClient | None = None
 
     @override
     async def open(self, stack: AsyncExitStack) -> None:
-        if self._own_settings.is_quota_enforced:
-            self._quota = open_client(self._own_settings, self._user_agent, self.clock, self.random)
-            stack.push_async_callback(self._quota.aclose)
-        else:
-            # Switched off is never a fallback, so it is said aloud (operations.md 2).
-            logger.warning("Quota is disabled: every Instance starts")
+        self._stack = stack
         await super().open(stack)
 
     @override
     def build_operator(self) -> Operator:
+        quota = None
+        if self._own_settings.is_quota_enforced:
+            quota = open_client(self._own_settings, self._user_agent, self.clock, self.random)
+            self._stack.push_async_callback(quota.aclose)  # after the operator that uses it
+        else:
+            # Switched off is never a fallback, so it is said aloud (operations.md 2).
+            logger.warning("Quota is disabled: every Instance starts")
         ports = Ports(
             connect=self.connector.connect,
             clock=self.clock,
@@ -84,7 +84,7 @@ class CellHouse(House[Operator]):
             recorder=self.recorders,
             measures=self.metrics.measures,
             spans=self.tracing,
-            quota=self._quota,
+            quota=quota,
         )
         return Operator(self._own_settings, ports)
 

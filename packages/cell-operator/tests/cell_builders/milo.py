@@ -17,6 +17,7 @@ from compute_api_types import labels
 from compute_sim_planes.api_server.identity import User
 from compute_sim_planes.api_server.sources import Identities
 from compute_sim_planes.api_server.transport import Answer, Transport
+from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.client import Client, Resource
 from compute_sim_planes.clock import VirtualClock
 from compute_sim_planes.json_types import JsonObject, string_at
@@ -55,10 +56,12 @@ class SimulatedMilo:
 
     def __init__(self, clock: VirtualClock) -> None:
         self._identities = PinnedIdentities(clock.identities)
-        self.milo = Milo(MiloParts(clock=clock, identities=self._identities))
+        self.milo = Milo(MiloParts(clock=clock, identities=self._identities, policies=make_forms()))
 
-    async def start(self, budget: Mapping[str, int] = BUDGET) -> None:
+    async def open(self) -> None:
         await self.milo.start()
+
+    async def fill(self, budget: Mapping[str, int] = BUDGET) -> None:
         for resource_type in BUDGET:
             await self.milo.client().create(REGISTRATIONS, a_registration(resource_type))
         await self.milo.add_project(PROJECT)

@@ -1,6 +1,7 @@
 """The cell operator in a simulated world: planes, processes, neighbours, people, and a record.
 
-Time is virtual and a run is a function of its seed. The operator is wired by `wiring.py`, down to
+Time is virtual and a run is a function of its seed. On every plane the operator is nobody but the
+identity that ships, with the rights of `deploy/` (`rights.py`). It is wired by `wiring.py`, down to
 the bytes of its requests; only what is below its transports is simulated. Planes are called as the
 operator calls them (`plane_names`), projects by their name. The provider, NSO and Milo are those of
 sim-planes. What management and Karmada would put into hub and cell is put there by the scenario, as
@@ -40,17 +41,21 @@ from cell_builders.documents import (
     a_template_document,
 )
 from cell_builders.milo import BUDGET, SERVER, Gateway, ProjectDoor, SimulatedMilo
+from cell_builders.rights import Witness, operator_on, shipped, side_of
 from compute_api_types import labels
 from compute_api_types.crd import derive_crds
 from compute_cell_operator import kinds
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.serving import VOICES
 from compute_cell_operator.settings import CellSettings
-from compute_cell_operator.wiring import Operator, Ports
+from compute_cell_operator.wiring import COMPONENT, Operator, Ports
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
+from compute_operator_kit.events import Events, Reporter
 from compute_operator_kit.exchange import Answer, Connection, Transport
+from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
 from compute_operator_kit.kube_http import KubeHttp
@@ -58,6 +63,7 @@ from compute_operator_kit.lane import Lane
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.planes import Plane
 from compute_operator_kit.reconcile import PassSpan
+from compute_operator_kit.recorders import Recorders
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.testing import FakeMeasures, FakeRecorder
 from compute_operator_kit.wire import (
@@ -70,10 +76,11 @@ from compute_operator_kit.wire import (
     member_text,
 )
 from compute_quota_client import QuotaClient, QuotaSettings, Surroundings
-from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.identity import Tokens, User, authenticated
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.client import Client
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
 from compute_sim_planes.fault_links import Link
@@ -86,10 +93,11 @@ from compute_sim_planes.networking import NetworkServices, networking_crds
 from compute_sim_planes.provider import Provider
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
-OPERATOR: Final = authenticated("operator", "system:masters")
 USER: Final = authenticated("user", "system:masters")
 PROVIDER: Final = authenticated("provider", "system:masters")
 NSO: Final = authenticated("nso", "system:masters")
+SCRAPER: Final = authenticated("scraper")  # reads metrics, by no more than its token
+SCRAPER_TOKEN: Final = "scraper's"  # noqa: S105 - of a simulated server
 NETWORK: Final = Kind("networking.datumapis.com", "v1alpha", "networks", "Network")
 QUOTA_ON: Final[JsonObject] = {
     "mode": "enforce",
@@ -173,6 +181,8 @@ class Process:
         settings: CellSettings,
         leadership: Leadership,
         clock: Clock,
+        *,
+        writes_events: bool = False,
     ) -> None:
         self.name = name
         self.life = OperatorLife(name)
@@ -180,6 +190,12 @@ class Process:
         self.recorder = FakeRecorder()
         self.spans = RecordedPasses(world.history)
         self._world = world
+        # Most tests read events from the fake; in the world they would be writes like any other.
+        self._tellers = Recorders.speaking_as(
+            Reporter(COMPONENT, name), VOICES, self._find_events, clock
+        )
+        self._writes_events = writes_events
+        self._telling: list[asyncio.Task[None]] = []
         self.quota = self._open_quota(clock) if settings.is_quota_enforced else None
         ports = Ports(
             connect=self._connect,
@@ -187,7 +203,7 @@ class Process:
             random=world.clock.random(name),
             quota=self.quota,
             leadership=leadership,
-            recorder=self.recorder,
+            recorder=self,
             measures=self.measures,
             spans=self.spans,
         )
@@ -196,8 +212,27 @@ class Process:
 
     def start(self, *, leads: bool = True) -> None:
         self.operator.start()
+        if self._writes_events:
+            self._telling = [
+                asyncio.create_task(teller.run(), name=f"{self.name}:events")
+                for teller in self._tellers
+            ]
         if leads:
             self.begin_leading()
+
+    def record(self, emit: Emit) -> None:
+        """Where the operator tells its events."""
+        self.recorder.record(emit)
+        if self._writes_events:
+            self._tellers.record(emit)
+
+    def _find_events(self, plane: PlaneName) -> Events | None:
+        engaged = self.operator.planes.find(plane)
+        return None if engaged is None else engaged.kube
+
+    def reach(self, plane: PlaneName, role: Role) -> Kube:
+        """The process's own way to a plane, for what stands around the operator in a process."""
+        return self._connect(Plane(plane, role), Lane(plane, self._world.clock))
 
     def begin_leading(self) -> None:
         self._leading = asyncio.create_task(self.operator.lead(), name=f"{self.name}:leading")
@@ -217,6 +252,11 @@ class Process:
         await self._close()
 
     async def _close(self) -> None:
+        for task in self._telling:
+            task.cancel()
+        if self._telling:
+            await asyncio.wait(self._telling)
+        self._telling.clear()
         await self.operator.close()
         if self.quota is not None:
             await self.quota.aclose()
@@ -274,7 +314,9 @@ class World:
         self.links: dict[str, Link] = {}
         self.processes: list[Process] = []
         self.error_lines: list[str] = []
-        self.operator_user = OPERATOR
+        self.witness = Witness()
+        # Who the operator is where it is not who it should be: credentials can be mixed up.
+        self.mistaken: dict[str, User] = {}
         self.provider = Provider(self.client(PROVIDER), clock)
         self.nso = NetworkServices(self.client(NSO), clock)
         self.milo: SimulatedMilo | None = None
@@ -284,12 +326,26 @@ class World:
     # planes ----------------------------------------------------------------------------------
 
     async def add_plane(self, name: str, *crds: Manifest) -> SimulatedPlane:
-        parts = PlaneParts(clock=self.clock, identities=self.clock.identities)
+        parts = PlaneParts(
+            clock=self.clock,
+            identities=self.clock.identities,
+            tokens=Tokens({SCRAPER_TOKEN: SCRAPER}),
+            policies=make_forms(),
+        )
         plane = self.planes[name] = SimulatedPlane(name, parts)
         self.links.setdefault(name, Link())
         self.history.listen(name, plane.state.store)
         await apply_manifests(plane.connect(), crds)
+        await self.grant(plane, side_of(name))
         return plane
+
+    async def grant(self, plane: SimulatedPlane, side: str) -> None:
+        """What `deploy/` lets the operator do there, and nothing else."""
+        await apply_manifests(plane.connect(), shipped(side))
+        plane.state.authorizer = self.witness.beside(side, plane.state.authorizer)
+
+    def operator_on(self, plane: str) -> User:
+        return self.mistaken.get(plane) or operator_on(plane)
 
     async def add_fixed_planes(self, *, has_networking: bool = True) -> None:
         """The cell and the hub, a namespace, and, with networking, a Location and a Network."""
@@ -304,7 +360,10 @@ class World:
     async def add_milo(self, budget: Mapping[str, int] = BUDGET) -> SimulatedMilo:
         """A Milo with the project of the usual namespace; for processes with quota on."""
         self.milo = SimulatedMilo(self.clock)
-        await self.milo.start(budget)
+        await self.milo.open()
+        # Projects take their rights from the root that they are made beside.
+        await self.grant(self.milo.milo.planes.root, side_of(PROJECT))
+        await self.milo.fill(budget)
         self.history.listen(PROJECT, self.milo.milo.planes.at(PROJECT).state.store)
         return self.milo
 
@@ -333,7 +392,7 @@ class World:
     def transport(self, name: str, *, life: OperatorLife) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
         faulty = FaultyTransport(
-            _Current(self, name, self.operator_user),
+            _Current(self, name, self.operator_on(name)),
             self.injector,
             plane=name,
             kinds=kind_names,
@@ -348,7 +407,7 @@ class World:
         """The quota client's way to a project's plane, through Milo's front door."""
         assert self.milo is not None, "a process with quota on needs a Milo"
         faulty = FaultyTransport(
-            ProjectDoor(self.milo.milo, name, self.operator_user),
+            ProjectDoor(self.milo.milo, name, self.operator_on(name)),
             self.injector,
             plane=name,
             kinds=kind_names,
@@ -394,6 +453,8 @@ class World:
         settings: CellSettings | None = None,
         leadership: Leadership | None = None,
         clock: Clock | None = None,
+        *,
+        writes_events: bool = False,
     ) -> Process:
         made = Process(
             self,
@@ -401,6 +462,7 @@ class World:
             settings or settings_of(),
             leadership or AlwaysLeading(),
             clock or self.clock,
+            writes_events=writes_events,
         )
         self.processes.append(made)
         return made
@@ -699,6 +761,8 @@ def play(
                 logger.removeHandler(handler)
 
     run(main, seed=seed, start=START, report=report)
+    refused = worlds[0].witness.refused
+    assert not refused, f"deploy/ does not grant {refused}"
     done = Run(worlds[0].history, report, worlds[0])
     if is_clean:
         assert_clean(done)

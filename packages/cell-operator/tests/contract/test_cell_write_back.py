@@ -611,7 +611,9 @@ def test_hub_and_cell_being_one_server_keeps_write_back_off(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(world: World) -> None:
+        # Somebody put the cell's own kubeconfig where the hub's belongs.
         world.planes[HUB] = world.planes[CELL]
+        world.mistaken[HUB] = world.operator_on(CELL)
         world.start_neighbours()
         world.process().start()
         await world.create(CELL, a_deployment_document("web", 2))
@@ -623,6 +625,20 @@ def test_hub_and_cell_being_one_server_keeps_write_back_off(
     play(scenario, is_clean=False)
     told = [one for one in caplog.records if "same API server" in one.message]
     assert len(told) == 1
+
+
+def test_a_copy_that_waits_for_more_to_say_asks_the_hub_once() -> None:
+    async def scenario(world: World) -> None:
+        await begin(world)
+        looks = [
+            one
+            for one in world.requests()
+            if (one.address.plane, one.address.kind, one.address.verb)
+            == (HUB, INSTANCE.kind, "get")
+        ]
+        assert [one.status for one in looks] == [404]
+
+    play(scenario)
 
 
 # --- names ----------------------------------------------------------------------------------------

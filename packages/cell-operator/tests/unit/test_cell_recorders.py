@@ -10,13 +10,14 @@ import pytest
 
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.recorders import Recorders, reporters
+from compute_cell_operator.serving import VOICES
 from compute_operator_kit.errors import ForbiddenError
-from compute_operator_kit.events import Events, Recorder
+from compute_operator_kit.events import Events, Reporter
 from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.kube import AlreadyExists
 from compute_operator_kit.objects import Absent, Snapshot
+from compute_operator_kit.recorders import Recorders
 from compute_operator_kit.testing import FakeClock
 from compute_operator_kit.wire import JsonMapping
 
@@ -47,11 +48,8 @@ async def tell(port: Events | None, *emits: Emit) -> None:
     def find(_: PlaneName) -> Events | None:
         return port
 
-    own, by_kind = reporters("compute-cell-operator", "pod-1")
-    recorders = Recorders(
-        Recorder(find, own, FakeClock()),
-        {kind: Recorder(find, reporter, FakeClock()) for kind, reporter in by_kind.items()},
-    )
+    own = Reporter("compute-cell-operator", "pod-1")
+    recorders = Recorders.speaking_as(own, VOICES, find, FakeClock())
     running = [asyncio.create_task(recorder.run()) for recorder in recorders]
     for emit in emits:
         recorders.record(emit)

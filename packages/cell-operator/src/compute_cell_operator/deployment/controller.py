@@ -10,7 +10,7 @@ from compute_api_types import labels
 from compute_cell_operator.assembly import Tools
 from compute_cell_operator.deployment import mapping, observe, status
 from compute_cell_operator.deployment.observe import Seen, Surroundings
-from compute_cell_operator.deployment.plan.decision import decide
+from compute_cell_operator.deployment.plan.decision import Decision, decide
 from compute_cell_operator.kinds import (
     DEPLOYMENT,
     INSTANCE,
@@ -40,12 +40,15 @@ WRITER: Final = Writer(NAME, labels.DEPLOYMENT_MANAGER)
 RESYNC: Final = timedelta(minutes=10)  # cell.md 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeploymentSteps:
-    """The three files of the folder, as the kit calls them."""
+    """The three files of the folder, as the kit calls them, for one pass: what was decided is told
+    in the same pass, and is not decided twice.
+    """
 
     settings: CellSettings
     networking: Switch
+    _decision: Decision | None = None
 
     def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
         if not self.settings.is_in_scope(key.namespace):
@@ -54,17 +57,16 @@ class DeploymentSteps:
         return observe.observe(key, caches, around)
 
     def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
-        return decide(seen).plan
+        self._decision = decide(seen)
+        return self._decision.plan
 
     def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:
-        return status.report(seen, decide(seen), applied, now)
+        return status.report(seen, self._decision or decide(seen), applied, now)
 
 
 def build(tools: Tools) -> Part:
-    steps = DeploymentSteps(tools.settings, tools.networking)
-
     async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        return await run_steps(steps, key, work)
+        return await run_steps(DeploymentSteps(tools.settings, tools.networking), key, work)
 
     def wake_all() -> None:
         for key in mapping.wake_all(tools.reach.caches):

@@ -7,8 +7,9 @@ deployment, or stand in its slots, are decoded: a pass must not grow with its ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Final
 
 from compute_api_types import conditions, names
@@ -127,7 +128,9 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     body = deployment.decode()
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
-    instances = {one.key.name: _read_instance(one, template) for one in found}
+    # Hashing a template takes longer than the rest of a look, and its Instances record few hashes.
+    judge = cache(partial(_judge, template))
+    instances = {one.key.name: _read_instance(one, judge) for one in found}
     slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
     is_on = around.networking is State.ON
     return Seen(
@@ -164,7 +167,11 @@ def _find_instances(
     return tuple({one.key: one for one in found}.values())
 
 
-def _read_instance(snapshot: Snapshot, template: JsonObject) -> FoundInstance:
+def _judge(template: JsonObject, recorded: str) -> HashVerdict:
+    return judge_template_hash(recorded, template)
+
+
+def _read_instance(snapshot: Snapshot, judge: Callable[[str], HashVerdict]) -> FoundInstance:
     body = snapshot.decode()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     controller = member_object(spec, "controller")
@@ -172,8 +179,8 @@ def _read_instance(snapshot: Snapshot, template: JsonObject) -> FoundInstance:
     return FoundInstance(
         key=snapshot.key,
         metadata=snapshot.metadata,
-        revision=judge_template_hash(member_text(controller, "templateHash"), template),
-        echo=judge_template_hash(echo, template) if echo else None,
+        revision=judge(member_text(controller, "templateHash")),
+        echo=judge(echo) if echo else None,
         gates=_read_gates(controller),
         location=member_text(member_object(spec, "location"), "name"),
         interfaces=len(member_list(spec, "networkInterfaces")),

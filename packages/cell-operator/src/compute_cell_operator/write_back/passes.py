@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final, TypeAlias
 
 from compute_api_types import labels, reasons
@@ -40,6 +41,7 @@ from compute_cell_operator.write_back.plan import (
 )
 from compute_cell_operator.write_back.same_server import SameServer
 from compute_cell_operator.write_back.sweep import plan_refusal
+from compute_operator_kit.clock import ZERO
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.intents import Delete, Plan, Wait
 from compute_operator_kit.keys import ObjectKey
@@ -68,10 +70,11 @@ class Passes:
         self._same_server = SameServer(tools.reach, writer)
         self._kept: dict[ObjectKey, Kept] = {}
         self._refused: dict[ObjectKey, Refusal] = {}
+        self._gathering: dict[ObjectKey, timedelta] = {}  # creates that wait, since when
 
     def __len__(self) -> int:
         """Of how many names anything is kept."""
-        return len(self._kept.keys() | self._refused.keys())
+        return len(self._kept.keys() | self._refused.keys() | self._gathering.keys())
 
     async def look(self, key: ObjectKey, work: Pass) -> Done:
         with work.spans.step("observe"):
@@ -88,6 +91,9 @@ class Passes:
 
     async def _ask(self, seen: Seen, asked: AskHub, work: Pass) -> Done:
         """Decides again with what the hub said, and with what the caches say by now."""
+        if (left := self._gather(seen.instance.key, asked)) > ZERO:
+            waits = Plan.of(Wait(seen.instance.key, reasons.ABSENT, left))
+            return await work.session.apply(waits), End.NOT_YET
         if await self._same_server.is_proven():
             return Applied(), End.NOTHING_TO_DO
         key = seen.instance.key
@@ -101,6 +107,18 @@ class Passes:
             raise InvariantError(f"writing {key} back: the hub was asked, and it is not enough")
         return await self._carry_out(again, decision, work)
 
+    def _gather(self, key: ObjectKey, asked: AskHub) -> timedelta:
+        """How much longer a copy is not made, because what it says is about to change.
+
+        Counted from the first look, so that a stream of changes cannot put it off for ever.
+        """
+        if not asked.is_provisional:
+            self._gathering.pop(key, None)
+            return ZERO
+        now = self._tools.clock.monotonic()
+        since = self._gathering.setdefault(key, now)
+        return max(ZERO, since + self._tools.settings.clients.status_settle - now)
+
     async def _carry_out(self, seen: Seen, decision: Decided, work: Pass) -> Done:
         with work.spans.step("apply"):
             applied = await work.session.apply(decision.plan)
@@ -109,6 +127,8 @@ class Passes:
 
     def _note(self, seen: Seen, decision: Decided, applied: Applied) -> None:
         key = seen.instance.key
+        if decision.plan.writes and not applied.errors:
+            self._gathering.pop(key, None)
         self._tell_refusal(key, decision.refusal)
         misses = seen.owner_misses + 1 if decision.is_ownerless else 0
         written = seen.written
@@ -144,6 +164,7 @@ class Passes:
     async def _remove(self, key: ObjectKey, seen: Vanished, work: Pass) -> Done:
         self._kept.pop(key, None)
         self._refused.pop(key, None)
+        self._gathering.pop(key, None)
         if not isinstance(seen.copy, Document):
             self._copies.forget(key)
             return Applied(), End.NOTHING_TO_DO

@@ -51,6 +51,9 @@ class AskHub:
     """The copy differs; whether it may be written is for the hub to say."""
 
     is_create: bool  # a create needs a fresh answer, another may use one of the last 10 s
+    # More is about to follow: a create waits a moment for it, before anybody is asked. An update
+    # that is held back by its writer costs no request, since answers are kept.
+    is_provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ def plan(seen: Seen) -> Decision:
         lacking = linking_labels_are_there(seen, NOT_ASKED)
         if lacking is not None:
             return _hold(seen, lacking)
-        return AskHub(is_create=not isinstance(seen.copy, Document))
+        is_create = not isinstance(seen.copy, Document)
+        return AskHub(is_create, is_provisional=is_create and _is_provisional(seen, None))
     obstacle = find_obstacle(seen, seen.hub)
     if obstacle is not None:
         return _hold(seen, obstacle)
@@ -159,7 +163,9 @@ def _is_of_another(found: Document, seen: Seen) -> bool:
 
 
 def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent]:
-    provisional, settle = _is_provisional(seen, found), None if found is None else GATHER
+    # A create has waited before the hub was asked.
+    provisional = found is not None and _is_provisional(seen, found)
+    settle = None if found is None else GATHER
     made = Ensure(
         seen.copy_key,
         Owned(
@@ -181,8 +187,7 @@ def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent
             "" if found is None else found.metadata.resource_version,
             wanted.status,
             reason=reasons.STATUS_CHANGED,
-            # What a create waited for has waited with it.
-            provisional=provisional and found is not None,
+            provisional=provisional,
             settle=settle,
         )
 

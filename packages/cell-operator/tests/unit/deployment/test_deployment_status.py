@@ -26,6 +26,7 @@ from compute_cell_operator.network.observe import Binding, NetworkSeen, Referenc
 from compute_cell_operator.network.state import State
 from compute_cell_operator.told import Told, read_conditions
 from compute_operator_kit.errors import (
+    Cause,
     ConflictError,
     ForbiddenError,
     InvalidSpecError,
@@ -67,9 +68,9 @@ def events(seen: Seen, applied: Applied = NOTHING) -> list[str]:
 
 def a_failed_create(ordinal: int = 0, error: ReconcileError | None = None) -> Applied:
     key = ObjectKey(KEY.plane, INSTANCE, KEY.namespace, f"web-{ordinal}")
-    cause = error or InvalidSpecError(
-        "Invalid", "creating: 422", answer=ServerAnswer(422, "Invalid", "spec.runtime: Required")
-    )
+    required = (Cause("FieldValueRequired", "spec.runtime"),)
+    answer = ServerAnswer(422, "Invalid", "spec.runtime: Required value", causes=required)
+    cause = error or InvalidSpecError("Invalid", "creating: 422", answer=answer)
     intent = Ensure(key, Owned(), "SlotMissing")
     return Applied((Outcome(intent, Effect.FAILED, cause.reason, error=cause),))
 
@@ -169,7 +170,8 @@ MESSAGES = {
     "it was delivered to the wrong cell",
     "NetworkFailedToCreate": "says NSO",
     "NetworkNotFound": "says NSO",
-    "InstanceFailedToCreate": 'Instance "web-0" could not be created: spec.runtime: Required',
+    "InstanceFailedToCreate": 'Instance "web-0" could not be created: '
+    "spec.runtime: FieldValueRequired",
     "ImageUnavailable": 'Instance "web-0": boom',
     "InstanceCrashing": 'Instance "web-0": boom',
     "ConfigurationError": 'Instance "web-0": boom',
@@ -295,6 +297,16 @@ def test_a_terminating_instance_is_not_held() -> None:
 def test_a_refusal_without_words_of_the_server_still_says_why() -> None:
     applied = a_failed_create(error=ForbiddenError("Forbidden", "creating: 403"))
     assert said(a_seen(), "Available", applied)[2].endswith("could not be created: creating: 403")
+
+
+@pytest.mark.fault("G10")
+@pytest.mark.parametrize(("status", "reason"), [(422, "Invalid"), (403, "Forbidden")])
+def test_a_value_that_the_server_repeats_is_not_repeated(status: int, reason: str) -> None:
+    answer = ServerAnswer(status, reason, 'env[0].value: Invalid value: "hunter2"')
+    error = InvalidSpecError(reason, "creating: refused", answer=answer)
+    told = said(a_seen(), "Available", a_failed_create(error=error))[2]
+    assert told.endswith(f"could not be created: the API server answered {status} {reason}")
+    assert "hunter2" not in told
 
 
 def test_a_conflict_is_no_refusal() -> None:

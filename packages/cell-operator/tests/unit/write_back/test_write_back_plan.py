@@ -288,14 +288,15 @@ def a_status(ready: str, quota: str = "True") -> JsonObject:
     return {"conditions": [granted, waiting]}
 
 
-def test_a_provisional_first_write_waits_as_configured_and_a_later_one_a_moment() -> None:
+def test_a_provisional_first_write_waits_before_the_hub_is_asked_and_a_later_one_after() -> None:
     coming = an_instance(status=a_status("SchedulingGatesPresent"))
-    made, status = intents(a_seen(instance=coming))
-    assert isinstance(made, Ensure)
-    assert (made.provisional, made.settle) == (True, None)
-    # It comes with the object it belongs to: one wait, not two.
-    assert isinstance(status, SetStatus)
-    assert not status.provisional
+    asked = plan(a_seen(Absent(), instance=coming, hub=None))
+    assert asked == AskHub(is_create=True, is_provisional=True)
+    assert plan(a_seen(a_copy(status={}), instance=coming, hub=None)) == AskHub(is_create=False)
+    # It has waited by the time it is made: one wait, not two.
+    for intent in intents(a_seen(instance=coming)):
+        assert isinstance(intent, Ensure | SetStatus)
+        assert not intent.provisional
     for intent in intents(a_seen(a_copy(status={}), instance=coming)):
         assert isinstance(intent, Ensure | SetStatus)
         assert (intent.provisional, intent.settle) == (True, timedelta(milliseconds=100))

@@ -126,9 +126,16 @@ def _not_created(applied: Applied) -> Iterator[Blocker]:
 
 
 def _cause(error: ReconcileError) -> str:
-    """What the server said: this is the place that its owner reads."""
-    said = error.answer.message if error.answer is not None else ""
-    return said or error.message
+    """The fields and what is wrong with each, or the kind of refusal: its owner reads this.
+
+    Never the server's own sentence: it repeats what stands in a field, which may be a secret, and
+    a refusal of rights names us (faults.md G10, O10).
+    """
+    if error.answer is None:
+        return error.message
+    named = [f"{cause.field}: {cause.reason}" for cause in error.answer.causes if cause.field]
+    code = f"the API server answered {error.answer.status} {error.answer.reason}".rstrip()
+    return ", ".join(named) or code
 
 
 def _broken(seen: Seen) -> Iterator[Blocker]:
