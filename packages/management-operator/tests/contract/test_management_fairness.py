@@ -79,6 +79,7 @@ def test_a_project_that_answers_in_seconds_leaves_another_as_quick_as_alone(seco
 
 @pytest.mark.spec("M-83")
 @pytest.mark.fault("G8")
+@pytest.mark.fault("S17")
 @pytest.mark.parametrize("keys", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_project_with_thousands_of_keys_leaves_another_as_quick_as_alone(keys: int) -> None:
     async def scenario(world: World) -> None:
@@ -95,6 +96,7 @@ def test_a_project_with_thousands_of_keys_leaves_another_as_quick_as_alone(keys:
 
 
 @pytest.mark.fault("G8")
+@pytest.mark.fault("S17")
 def test_a_hundred_edits_a_second_leave_another_project_as_quick_as_alone() -> None:
     async def edit(world: World) -> None:
         for number in range(1000):

@@ -342,6 +342,7 @@ BOMBS = (
 
 
 @pytest.mark.fault("G12")
+@pytest.mark.fault("S17")
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: repr(bomb[:6]))
 def test_a_long_string_in_every_place_is_judged_in_no_time(bomb: str) -> None:
     async def story(hub: Hub) -> None:

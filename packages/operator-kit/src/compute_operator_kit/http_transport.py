@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import io
 import ssl
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,7 +49,8 @@ class _Connector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        if _WATCH in req.url.raw_query_string.split("&"):
+        query = req.url.raw_query_string
+        if _WATCH in query and _WATCH in query.split("&"):
             return await self._watches.connect(req, traces, timeout)
         return await super().connect(req, traces, timeout)
 
@@ -96,7 +96,7 @@ class AiohttpTransport:
     ) -> AiohttpAnswer:
         # Encoded already, segment by segment: normalising again would undo it.
         url = URL(self._origin + target, encoded=True)
-        with _plain_errors():
+        try:
             response = await self._session.request(
                 method,
                 url,
@@ -106,6 +106,8 @@ class AiohttpTransport:
                 ssl=self._tls.context() if self._tls else True,
                 server_hostname=self._tls.server_name if self._tls else None,
             )
+        except aiohttp.ClientError as cause:
+            raise _plain_error(cause) from cause
         return AiohttpAnswer(response)
 
 
@@ -131,9 +133,12 @@ class AiohttpAnswer:
         return self._response.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        with _plain_errors():
-            async for chunk in self._response.content.iter_any():
+        content = self._response.content
+        try:
+            while chunk := await content.readany():
                 yield chunk
+        except aiohttp.ClientError as cause:
+            raise _plain_error(cause) from cause
 
     async def close(self) -> None:
         # A connection whose answer was read to its end goes back to the pool; any other is of no
@@ -144,16 +149,12 @@ class AiohttpAnswer:
             self._response.close()
 
 
-@contextmanager
-def _plain_errors() -> Generator[None]:
-    """The library's errors in the words of the seam: never sent, or not known."""
-    try:
-        yield
-    except aiohttp.ClientConnectorCertificateError as cause:
-        raise ConnectionRefusedError("connecting: the certificate is not trusted") from cause
-    except aiohttp.ClientConnectorError as cause:
-        raise ConnectionRefusedError(f"connecting: {type(cause).__name__}") from cause
-    except OSError:
-        raise
-    except aiohttp.ClientError as cause:
-        raise ConnectionResetError(f"exchanging: {type(cause).__name__}") from cause
+def _plain_error(cause: aiohttp.ClientError) -> Exception:
+    """The library's error in the words of the seam: never sent, or not known."""
+    if isinstance(cause, aiohttp.ClientConnectorCertificateError):
+        return ConnectionRefusedError("connecting: the certificate is not trusted")
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        return ConnectionRefusedError(f"connecting: {type(cause).__name__}")
+    if isinstance(cause, OSError):
+        return cause
+    return ConnectionResetError(f"exchanging: {type(cause).__name__}")

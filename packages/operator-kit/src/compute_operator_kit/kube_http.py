@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from compute_operator_kit.answers import error_of_connection, error_of_garbage, parse_status
@@ -54,6 +55,7 @@ from compute_operator_kit.wire import (
 )
 
 _MERGE_PATCH: Final = "application/merge-patch+json"
+NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 _APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 
@@ -166,12 +168,14 @@ class KubeHttp:
 
     async def create(self, key: ObjectKey, body: JsonMapping) -> Snapshot | AlreadyExists:
         self._check_plane(key)
-        call = dataclasses.replace(
-            self._on_collection(
-                "POST", "create", key.kind, key.namespace, query=self._manager(), doing="creating"
-            ),
-            doing=f"creating {_describe(key)}",
-            body=encode(body),
+        path = self._at.base_path + collection_path(key.kind, key.namespace)
+        call = Call(
+            "POST",
+            with_query(path, self._manager()),
+            f"creating {_describe(key)}",
+            "create",
+            key.kind,
+            encode(body),
         )
         reply = await self._exchange.send(call)
         if reply.status == 409 and parse_status(409, reply.body).reason == "AlreadyExists":
@@ -195,7 +199,7 @@ class KubeHttp:
             "propagationPolicy": propagation,
         }
         call = self._on_object("DELETE", "delete", key, doing="deleting")
-        call = dataclasses.replace(call, body=encode(options))
+        call = call.carrying(encode(options))
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
@@ -206,7 +210,7 @@ class KubeHttp:
     async def apply(self, key: ObjectKey, body: JsonMapping, *, force: bool = False) -> Snapshot:
         query = self._manager() | {"force": "true" if force else ""}
         call = self._on_object("PATCH", "patch", key, doing="applying", query=query)
-        call = dataclasses.replace(call, body=encode(body), content_type=_APPLY_PATCH)
+        call = call.carrying(encode(body), _APPLY_PATCH)
         return self._snapshot(call, await self._exchange.send(call), expected=(200, 201))
 
     async def patch_merge(
@@ -230,9 +234,13 @@ class KubeHttp:
         self, key: ObjectKey, body: JsonMapping, *, doing: str, subresource: str = ""
     ) -> Snapshot | Absent:
         call = self._on_object(
-            "PUT", "update", key, doing=doing, subresource=subresource, query=self._manager()
-        )
-        call = dataclasses.replace(call, body=encode(body))
+            "PUT",
+            "update",
+            key,
+            doing=doing,
+            subresource=subresource,
+            query=self._manager(),
+        ).carrying(encode(body))
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
@@ -253,8 +261,7 @@ class KubeHttp:
             doing="patching",
             subresource=subresource,
             query=self._manager(),
-        )
-        call = dataclasses.replace(call, body=body, content_type=content_type)
+        ).carrying(body, content_type)
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
@@ -270,12 +277,12 @@ class KubeHttp:
         *,
         doing: str,
         subresource: str = "",
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str] = NO_QUERY,
     ) -> Call:
         self._check_plane(key)
         path = self._at.base_path + object_path(key, subresource)
-        target = with_query(path, query or {})
-        return Call(method, target, f"{doing} {_describe(key)}", verb, key.kind)
+        doing = f"{doing} {_describe(key)}"
+        return Call(method, with_query(path, query), doing, verb, key.kind)
 
     def _on_collection(
         self,

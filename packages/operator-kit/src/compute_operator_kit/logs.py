@@ -110,7 +110,7 @@ class JsonFormatter(logging.Formatter):
         line.update((name, _jsonable(value)) for name, value in gather_keys(record).items())
         if record.exc_info:
             line["stack"] = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
-        return json.dumps(line, ensure_ascii=True, default=_cut)
+        return _ENCODER.encode(line)
 
 
 class TextFormatter(logging.Formatter):
@@ -128,6 +128,10 @@ class TextFormatter(logging.Formatter):
 
 def _cut(value: object) -> str:
     return cut_to_bytes(str(value), MAX_VALUE_BYTES)
+
+
+# Made once: `json.dumps` with any option of its own makes one per line.
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=True, default=_cut)
 
 
 def _jsonable(value: object) -> object:

@@ -8,6 +8,7 @@ meant for. Nothing here replaces text inside a URL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 from compute_operator_kit.errors import InvalidSpecError
@@ -32,6 +33,8 @@ def group_path(kind: Kind) -> str:
     return f"/apis/{encode_segment(kind.group)}/{version}" if kind.group else f"/api/{version}"
 
 
+# Every request asks for one of these, and an operator knows few of them: kinds times namespaces.
+@lru_cache(maxsize=1024)
 def collection_path(kind: Kind, namespace: str = "") -> str:
     """All objects of a kind, in one namespace if it is given."""
     middle = f"/namespaces/{encode_segment(namespace)}" if namespace else ""
@@ -45,5 +48,11 @@ def object_path(key: ObjectKey, subresource: str = "") -> str:
 
 def with_query(path: str, query: Mapping[str, str]) -> str:
     """The path with the parameters that have a value."""
-    given = {name: value for name, value in query.items() if value}
-    return f"{path}?{urlencode(given, quote_via=quote, safe='')}" if given else path
+    given = tuple((name, value) for name, value in query.items() if value)
+    return f"{path}?{_encode_query(given)}" if given else path
+
+
+@lru_cache(maxsize=256)
+def _encode_query(given: tuple[tuple[str, str], ...]) -> str:
+    """Nearly always the same few: a field manager, or nothing."""
+    return urlencode(given, quote_via=quote, safe="")

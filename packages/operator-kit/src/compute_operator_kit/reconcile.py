@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 from compute_operator_kit.apply import Session
 from compute_operator_kit.cache import Caches
@@ -67,18 +67,24 @@ class Spans(Protocol):
 
 
 class NoSpans:
-    """Traces nothing."""
+    """Traces nothing, and makes nothing to do so: there are four of these in every pass."""
 
-    @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:  # noqa: ARG002
-        yield self
+    def reconcile(self, controller: str, key: ObjectKey) -> AbstractContextManager[PassSpan]:  # noqa: ARG002
+        return _NO_PASS
 
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:  # noqa: ARG002
-        yield
+    def step(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        return _NO_STEP
+
+
+class _NoSpan:
+    """The trace of a pass that nobody records."""
 
     def set_outcome(self, outcome: str) -> None:
         pass
+
+
+_NO_PASS: Final[AbstractContextManager[PassSpan]] = nullcontext(_NoSpan())
+_NO_STEP: Final[AbstractContextManager[None]] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,7 @@ async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: timedelta) 
     except Exception as error:  # noqa: BLE001 - the one place that may not let anything through
         return _judge(tuple(iter_leaves(error)), None)
     judgement = _judge(result.errors, result.requeue_after)
-    return replace(judgement, is_refused=result.is_refused)
+    return replace(judgement, is_refused=True) if result.is_refused else judgement
 
 
 def _judge(leaves: tuple[BaseException, ...], wait: timedelta | None) -> Judgement:

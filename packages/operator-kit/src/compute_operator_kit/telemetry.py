@@ -4,20 +4,23 @@ per pass.
 The exposition has exactly the names and labels of `metrics_catalogue.py`: the exporter is told to
 add no scope labels and no target, and instruments carry no unit, which it would append. A
 measurement that does not fit the catalogue is dropped and said once, because telemetry never
-raises. Exporting traces is optional and its library is imported only when an endpoint is
-configured. Builds providers of its own; the global ones stay untouched.
+raises. What is measured is gathered in plain numbers and handed to the library when somebody asks:
+a pass measures a dozen times, and a scrape comes every few seconds. Exporting traces is optional
+and its library is imported only when an endpoint is configured; without one no span is made. Builds
+providers of its own; the global ones stay untouched.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
+from typing import Final, Protocol, TypeAlias
 
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
@@ -33,16 +36,30 @@ from compute_operator_kit.strict_yaml import Problem
 SCOPE: Final = "compute_operator_kit"
 BUILD_INFO: Final = "compute_build_info"
 EXPORT_TIMEOUT_SECONDS: Final = 5.0
+# Durations gathered before they are handed on in any case: a few milliseconds' worth.
+MOST_GATHERED: Final = 512
+
+_Labels: TypeAlias = Mapping[str, str]
+_Series: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, then its labels
 
 logger = logging.getLogger(__name__)
 
 
 class OtelMeasures:
-    """The port `Measures` on OpenTelemetry instruments made from a catalogue."""
+    """The port `Measures` on OpenTelemetry instruments made from a catalogue.
+
+    `flush` brings the instruments up to date; who reads them calls it before. Reconciling and
+    admission measure from threads of their own.
+    """
 
     def __init__(self, meter: metrics.Meter, catalogue: Sequence[Metric] = EVERY_METRIC) -> None:
         self._labels = {metric.name: frozenset(metric.labels) for metric in catalogue}
         self._refused: set[str] = set()
+        self._lock = Lock()
+        self._turn = Lock()  # of handing on: a level must not be overtaken by an older one
+        self._sums: dict[_Series, tuple[str, _Labels, int]] = {}
+        self._levels: dict[_Series, tuple[str, _Labels, float]] = {}
+        self._values: list[tuple[str, _Labels, float]] = []
         counters, gauges, histograms = (
             [metric for metric in catalogue if metric.type is kind]
             for kind in (MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM)
@@ -69,29 +86,49 @@ class OtelMeasures:
                 self._counters[metric.name].add(0)
 
     def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
-        instrument = self._counters.get(name)
-        if instrument is not None and self._fits(name, labels) and amount >= 0:
-            instrument.add(amount, labels)
-        else:
+        if name not in self._counters or not self._fits(name, labels) or amount < 0:
             self._refuse(name)
+            return
+        series: _Series = (name, *labels.items())
+        with self._lock:
+            found = self._sums.get(series)
+            self._sums[series] = (name, labels, amount + (found[2] if found else 0))
 
     def gauge(self, name: str, value: float, /, **labels: str) -> None:
-        instrument = self._gauges.get(name)
-        if instrument is not None and self._fits(name, labels):
-            instrument.set(value, labels)
-        else:
+        if name not in self._gauges or not self._fits(name, labels):
             self._refuse(name)
+            return
+        with self._lock:
+            self._levels[(name, *labels.items())] = (name, labels, value)
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
-        instrument = self._histograms.get(name)
-        if instrument is not None and self._fits(name, labels):
-            # Two clocks may disagree about which moment came first; a duration is never negative.
-            instrument.record(max(0.0, value), labels)
-        else:
+        if name not in self._histograms or not self._fits(name, labels):
             self._refuse(name)
+            return
+        with self._lock:
+            # Two clocks may disagree about which moment came first; a duration is never negative.
+            self._values.append((name, labels, max(0.0, value)))
+            is_full = len(self._values) >= MOST_GATHERED
+        if is_full:
+            self.flush()
 
-    def _fits(self, name: str, labels: Mapping[str, str]) -> bool:
-        return frozenset(labels) == self._labels[name]
+    def flush(self) -> None:
+        """Hands on what was gathered."""
+        with self._turn:
+            with self._lock:
+                sums, self._sums = self._sums, {}
+                levels, self._levels = self._levels, {}
+                values, self._values = self._values, []
+            for name, labels, amount in sums.values():
+                self._counters[name].add(amount, labels)
+            for name, labels, level in levels.values():
+                self._gauges[name].set(level, labels)
+            for name, labels, value in values:
+                self._histograms[name].record(value, labels)
+
+    def _fits(self, name: str, labels: _Labels) -> bool:
+        wanted = self._labels[name]
+        return len(labels) == len(wanted) and wanted.issuperset(labels)
 
     def _refuse(self, name: str) -> None:
         if name not in self._refused:
@@ -113,52 +150,73 @@ class Metrics:
         )
         resource = Resource.create({"service.name": component, "service.version": version})
         self._provider = MeterProvider(
-            metric_readers=[reader], resource=resource, shutdown_on_exit=False
+            metric_readers=[reader],
+            exemplar_filter=AlwaysOffExemplarFilter(),  # a scrape's text has no place for any
+            resource=resource,
+            shutdown_on_exit=False,
         )
         self.measures = OtelMeasures(self._provider.get_meter(SCOPE), catalogue)
         self.measures.gauge(BUILD_INFO, 1, component=component, version=version)
 
     def render(self) -> bytes:
         """What a scrape gets, in Prometheus' text format."""
+        self.measures.flush()
         return generate_latest(self._registry)
 
     def shut_down(self) -> None:
+        self.measures.flush()
         self._provider.shutdown()
 
 
 class Tracing:
     """One span per pass with its steps below, as `operations.md` 8 names them.
 
-    Without an endpoint spans are not recorded at all. No trace context is stored in objects: plane,
+    Without a tracer spans are not even made. No trace context is stored in objects: plane,
     namespace, name and UID are what traces can be joined by.
     """
 
-    def __init__(self, tracer: trace.Tracer, provider: TracerProvider | None = None) -> None:
+    def __init__(
+        self, tracer: trace.Tracer | None = None, provider: TracerProvider | None = None
+    ) -> None:
         self._tracer = tracer
         self._provider = provider
 
+    def reconcile(self, controller: str, key: ObjectKey) -> AbstractContextManager[PassSpan]:
+        if self._tracer is None:
+            return _NO_PASS
+        return self._reconcile(self._tracer, controller, key)
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """A child of the pass: `observe`, `plan`, `apply`, or one request."""
+        if self._tracer is None:
+            return _NO_STEP
+        return self._step(self._tracer, name)
+
     @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
+    def _reconcile(
+        self, tracer: trace.Tracer, controller: str, key: ObjectKey
+    ) -> Generator[PassSpan]:
         attributes = {
             "compute.plane": str(key.plane),
             "compute.namespace": key.namespace,
             "compute.name": key.name,
         }
-        with self._span(f"reconcile {controller}", attributes) as span:
+        with self._span(tracer, f"reconcile {controller}", attributes) as span:
             yield PassSpan(span)
 
     @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        """A child of the pass: `observe`, `plan`, `apply`, or one request."""
-        with self._span(name, {}):
+    def _step(self, tracer: trace.Tracer, name: str) -> Generator[None]:
+        with self._span(tracer, name, {}):
             yield
 
     @contextmanager
-    def _span(self, name: str, attributes: Mapping[str, str]) -> Generator[trace.Span]:
+    def _span(
+        self, tracer: trace.Tracer, name: str, attributes: Mapping[str, str]
+    ) -> Generator[trace.Span]:
         """A span that ends with its block, marked when that failed; the error's text stays out of
         it.
         """
-        with self._tracer.start_as_current_span(
+        with tracer.start_as_current_span(
             name, attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as span:
             is_done = False
@@ -192,6 +250,10 @@ class PassSpan:
         self._span.set_attribute(name, value)
 
 
+_NO_PASS: Final = nullcontext(PassSpan(trace.INVALID_SPAN))
+_NO_STEP: Final = nullcontext()
+
+
 class _ExporterFactory(Protocol):
     def __call__(self, *, endpoint: str, timeout: float) -> SpanExporter: ...
 
@@ -199,7 +261,7 @@ class _ExporterFactory(Protocol):
 def build_tracing(settings: TelemetrySettings, component: str, version: str) -> Tracing:
     """Tracing to the configured endpoint; recording nothing without one."""
     if not settings.otlp_endpoint:
-        return Tracing(trace.NoOpTracer())
+        return Tracing()
     exporter = _build_exporter(settings.otlp_endpoint)
     return build_tracing_to(
         BatchSpanProcessor(exporter), component, version, ratio=settings.trace_sample_ratio

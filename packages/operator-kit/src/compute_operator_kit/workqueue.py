@@ -59,15 +59,19 @@ class _Work:
 class _Share(Generic[K]):
     """Ready keys of one share by priority, each with the moment it became ready."""
 
-    lanes: tuple[OrderedDict[K, timedelta], ...] = field(
-        default_factory=lambda: tuple(OrderedDict() for _ in Priority)
+    # One lane per priority, spelled out: shares come and go with every key, and walking over an
+    # enumeration takes longer than all the rest.
+    lanes: tuple[OrderedDict[K, timedelta], OrderedDict[K, timedelta]] = field(
+        default_factory=lambda: (OrderedDict(), OrderedDict())
     )
 
     def pop(self) -> tuple[K, timedelta]:
-        return next(lane for lane in self.lanes if lane).popitem(last=False)
+        fresh, background = self.lanes
+        return (fresh or background).popitem(last=False)
 
     def __len__(self) -> int:
-        return sum(map(len, self.lanes))
+        fresh, background = self.lanes
+        return len(fresh) + len(background)
 
 
 class FairQueue(Generic[K]):

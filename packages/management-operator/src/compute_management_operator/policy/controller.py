@@ -61,8 +61,8 @@ class Policies:
         self._namespaces = namespaces
         self._told: dict[ObjectKey, tuple[str, ...]] = {}
 
-    def map_deployment(self, change: Change, _: Caches) -> Iterable[ObjectKey]:
-        return mapping.map_deployment(change, self._namespaces.find_uid)
+    def map_deployment(self, change: Change, caches: Caches) -> Iterable[ObjectKey]:
+        return mapping.map_deployment(change, caches, self._namespaces.find_uid)
 
     async def reconcile(self, key: ObjectKey, work: Pass) -> Result:
         if key.plane != HUB:

@@ -2,7 +2,8 @@
 
 A key is (hub namespace, base name). Where the hub namespace of a project namespace is not known
 yet, the key names the project namespace instead: a pass on it asks for the UID and wakes the right
-one.
+one. A deployment that comes where the policy of its city lives already concerns nobody: it can only
+need what is there, and whatever becomes of that policy is told by its own changes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from compute_management_operator.identities import Place, read_project
 from compute_management_operator.kinds import NAMESPACE, POLICY
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches, Change, Entry
-from compute_operator_kit.keys import ObjectKey, Uid
+from compute_operator_kit.keys import ObjectKey, Role, Uid
 
 NOBODYS: Final = "@nobody"  # the queue of hub namespaces that name no project
 _SUFFIX: Final = re.compile(r"-[0-9a-f]{8}")
@@ -34,16 +35,22 @@ def map_policy(change: Change, _: Caches) -> Iterator[ObjectKey]:
         yield hub_key(namespace, name[:-9])
 
 
-def map_copy(change: Change, _: Caches) -> Iterator[ObjectKey]:
+def map_copy(change: Change, caches: Caches) -> Iterator[ObjectKey]:
     """A copy → the cities it was and is routed to."""
+    code = "" if change.after is None else hub_indexes.read_routing(change.after.metadata)
     for base in _news(change, lambda entry: hub_indexes.find_value(entry, hub_indexes.BASE)):
         namespace, _slash, name = base.partition("/")
         if names.parse_hub_namespace(namespace) is not None:
-            yield hub_key(namespace, name)
+            key = hub_key(namespace, name)
+            if not _finds_policy(change, caches, key, code):
+                yield key
 
 
-def map_deployment(change: Change, find_uid: Callable[[Place], Uid | None]) -> Iterator[ObjectKey]:
+def map_deployment(
+    change: Change, caches: Caches, find_uid: Callable[[Place], Uid | None]
+) -> Iterator[ObjectKey]:
     """A project deployment → the cities it asked and asks for, in its hub namespace."""
+    code = "" if change.after is None else hub_indexes.find_value(change.after, hub_indexes.CITY)
     place = Place(change.key.plane, change.key.namespace)
     uid = find_uid(place)
     for value in _news(change, lambda entry: hub_indexes.find_value(entry, hub_indexes.BASE)):
@@ -51,7 +58,22 @@ def map_deployment(change: Change, find_uid: Callable[[Place], Uid | None]) -> I
         if uid is None:
             yield ObjectKey(place.plane, POLICY, place.namespace, base)
         else:
-            yield hub_key(names.derive_hub_namespace(uid), base)
+            key = hub_key(names.derive_hub_namespace(uid), base)
+            if not _finds_policy(change, caches, key, code):
+                yield key
+
+
+def _finds_policy(change: Change, caches: Caches, key: ObjectKey, code: str) -> bool:
+    """Whether what changed is new and alive, and meets the living policy of its very city."""
+    after = change.after
+    if change.before is not None or after is None or after.metadata.is_deleting:
+        return False
+    if HUB not in caches.planes(Role.HUB):
+        return False
+    policy = caches.view(HUB, POLICY).entry(key.namespace, key.name)
+    if policy is None or policy.metadata.is_deleting:
+        return False
+    return hub_indexes.find_value(policy, hub_indexes.CODE) == code
 
 
 def map_cluster(change: Change, caches: Caches) -> Iterator[ObjectKey]:

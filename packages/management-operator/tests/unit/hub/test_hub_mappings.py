@@ -184,14 +184,36 @@ def test_copy_leads_to_the_policies_of_its_cities_when_it_is_news(
 
 def test_deployment_leads_to_the_policy_in_its_hub_namespace_once_that_is_known() -> None:
     change = a_change(a_project_deployment(city="LHR"), a_project_deployment())
-    assert list(policy.map_deployment(change, known)) == [
+    assert list(policy.map_deployment(change, caches_of(), known)) == [
         ObjectKey(HUB, POLICY, H, "city-lhr"),
         ObjectKey(HUB, POLICY, H, "city-dfw"),
     ]
     first = a_change(None, a_project_deployment())
-    assert list(policy.map_deployment(first, unknown)) == [
+    assert list(policy.map_deployment(first, caches_of(), unknown)) == [
         ObjectKey(ACME, POLICY, "default", "city-dfw")
     ]
+
+
+@pytest.mark.parametrize(
+    ("there", "woken"),
+    [
+        ([a_hub_policy("DFW", "city-dfw")], []),
+        ([a_hub_policy("DFW", "city-dfw", is_deleting=True)], ["city-dfw"]),
+        ([a_hub_policy("LHR", "city-dfw")], ["city-dfw"]),
+        ([a_hub_policy("DFW", "city-dfw", namespace="ns-other")], ["city-dfw"]),
+        ([], ["city-dfw"]),
+    ],
+)
+def test_what_comes_where_the_policy_of_its_city_lives_leads_to_nobody(
+    there: list[Snapshot], woken: list[str]
+) -> None:
+    caches = caches_of(*there)
+    copy, deployment = a_hub_deployment(), a_project_deployment()
+    assert named(policy.map_copy(a_change(None, copy), caches)) == woken
+    assert named(policy.map_deployment(a_change(None, deployment), caches, known)) == woken
+    # What goes may have been the last one, whatever is there.
+    assert named(policy.map_copy(a_change(copy, None), caches)) == ["city-dfw"]
+    assert named(policy.map_deployment(a_change(deployment, None), caches, known)) == ["city-dfw"]
 
 
 def test_cluster_leads_to_policies_of_its_city_that_exist() -> None:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
@@ -21,7 +24,14 @@ from compute_operator_kit.metrics_catalogue import (
     MetricType,
 )
 from compute_operator_kit.settings import TelemetrySettings
-from compute_operator_kit.telemetry import Metrics, Tracing, build_tracing, build_tracing_to
+from compute_operator_kit.telemetry import (
+    MOST_GATHERED,
+    Metrics,
+    OtelMeasures,
+    Tracing,
+    build_tracing,
+    build_tracing_to,
+)
 
 OPERATIONS = Path(__file__).parents[5] / "docs" / "spec" / "operations.md"
 WORKLOAD = Kind("compute.datumapis.com", "v1alpha", "workloads", "Workload")
@@ -178,6 +188,75 @@ def test_a_duration_is_never_negative() -> None:
     metrics.measures.observe("compute_projection_lag_seconds", -5.0)
 
     assert "compute_projection_lag_seconds_sum 0.0" in metrics.render().decode()
+
+
+def test_what_was_measured_between_two_scrapes_is_told_once() -> None:
+    metrics = Metrics("x", "x")
+    name, labels = "rest_client_requests_total", {"code": "200", "method": "GET", "host": "hub"}
+
+    for amount in (1, 2):
+        metrics.measures.count(name, amount, **labels)
+        metrics.measures.gauge("compute_federation_policies", amount)
+    scraped = metrics.render().decode()
+    again = metrics.render().decode()
+
+    series = f'{name}{{code="200",host="hub",method="GET"}}'
+    assert f"{series} 3.0" in scraped
+    assert f"{series} 3.0" in again
+    assert "compute_federation_policies 2.0" in scraped
+
+
+def test_labels_that_only_trade_their_values_are_two_series() -> None:
+    metrics = Metrics("x", "x")
+    name = "rest_client_requests_total"
+
+    metrics.measures.count(name, code="a", method="b", host="hub")
+    metrics.measures.count(name, method="a", code="b", host="hub")
+
+    text = metrics.render().decode()
+    assert f'{name}{{code="a",host="hub",method="b"}} 1.0' in text
+    assert f'{name}{{code="b",host="hub",method="a"}} 1.0' in text
+
+
+def read_all(reader: InMemoryMetricReader) -> str:
+    found = reader.get_metrics_data()
+    assert found is not None
+    return found.to_json()
+
+
+def test_durations_nobody_asks_for_do_not_pile_up() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    measures = OtelMeasures(provider.get_meter("x"))
+
+    for _ in range(MOST_GATHERED + 1):
+        measures.observe("compute_projection_lag_seconds", 1.0)
+
+    assert f'"count": {MOST_GATHERED}' in read_all(reader)
+    measures.flush()
+    assert f'"count": {MOST_GATHERED + 1}' in read_all(reader)
+    provider.shutdown()
+
+
+def test_nothing_that_two_threads_measure_is_lost() -> None:
+    metrics = Metrics("x", "x")
+
+    def measure() -> None:
+        for _ in range(2000):
+            metrics.measures.count("compute_stale_sync_skips_total", controller="workload")
+            metrics.measures.observe("compute_projection_lag_seconds", 1.0)
+
+    threads = [threading.Thread(target=measure) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        metrics.render()
+    for thread in threads:
+        thread.join()
+
+    text = metrics.render().decode()
+    assert 'compute_stale_sync_skips_total{controller="workload"} 4000.0' in text
+    assert "compute_projection_lag_seconds_count 4000.0" in text
 
 
 def test_two_operators_in_one_process_do_not_share_metrics() -> None:
