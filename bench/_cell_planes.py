@@ -188,14 +188,14 @@ class World:
         ]
 
     def _see_claim(self, change: Change) -> None:
-        if change.resource != CLAIMS or change.after is None:
+        if change.resource != CLAIMS:
             return
         name = change.after.name.removeprefix("instance-")
         if name not in self._granted and holds(change.after.decode(), "Granted"):
             self._granted[name] = time.monotonic()
 
     def _see_cell(self, change: Change) -> None:
-        if change.resource != INSTANCES or change.after is None:
+        if change.resource != INSTANCES:
             return
         name = change.after.name
         if name not in self._granted or name in self._opened:

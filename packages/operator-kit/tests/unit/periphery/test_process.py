@@ -201,7 +201,7 @@ if sys.argv[1] == "set":
     return_large_blocks()
 bytearray(2 * 1024 * 1024)  # freed at once: from here on glibc would keep what is smaller
 before = libc.mallinfo2().d
-kept = [bytearray(256 * 1024) for _ in range(8)]
+kept = [bytearray(256 * 1024) for _ in range(64)]
 print(libc.mallinfo2().d - before)
 """
 
@@ -209,11 +209,14 @@ print(libc.mallinfo2().d - before)
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only glibc's allocator keeps large blocks"
 )
-@pytest.mark.parametrize(("option", "mapped"), [("left", 0), ("set", 8)])
-def test_large_blocks_go_back_to_the_system_when_they_are_freed(option: str, mapped: int) -> None:
+@pytest.mark.parametrize(("option", "is_mapped"), [("left", False), ("set", True)])
+def test_large_blocks_go_back_to_the_system_when_they_are_freed(
+    option: str, is_mapped: bool
+) -> None:
     command = [sys.executable, "-c", ALLOCATING, option]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert int(told) == mapped  # each in a mapping of its own, which goes when it is freed
+    # Each in a mapping of its own, which goes when it is freed; a few still fit into the heap.
+    assert (int(told) > 32) is is_mapped
 
 
 def test_the_heap_is_frozen_after_the_first_sync() -> None:
