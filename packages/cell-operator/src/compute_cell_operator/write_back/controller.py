@@ -76,9 +76,11 @@ class WriteBack:
         clock = self._tools.clock
         next_sweep = clock.monotonic()
         self._lag.count(is_on=True)
-        # What the process before this one has not brought to the hub waits for us from now on.
+        # What the process before this one has not brought to the hub waits for us from now on. A
+        # pass may have been quicker than we are here, so each is looked at once more.
         for key in wake_all(self._tools.reach.caches):
             self._lag.start(key)
+            self._tools.reach.wake(NAME, key)
         try:
             while True:
                 if clock.monotonic() >= next_sweep:
