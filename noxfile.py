@@ -94,15 +94,20 @@ def contract(session: nox.Session) -> None:
     session.run("pytest", *side_by_side, *tests_of("contract"), *session.posargs)
 
 
+RIGHTS_TESTS: Final = "*-operator/tests/contract/test_*_rights.py"
+
+
 @nox.session
 def sim(session: nox.Session) -> None:
     """Every scenario on simulated planes, every oracle after it; `-- --plan F` replays a run."""
     sync_dev(session)
     side_by_side = ("--numprocesses", "auto", "--dist", "load")
     folders = ("e2e/scenarios", "e2e/faults/tests", "e2e/backends/tests")
+    # The operators' own shows of every right: some are for what no scenario brings about.
+    shows = () if session.posargs else sorted(map(str, Path("packages").glob(RIGHTS_TESTS)))
     if not session.posargs:
         session.run("python", "-m", "e2e.rights", "--forget")
-    session.run("pytest", "--planes", "sim", *side_by_side, *folders, *session.posargs)
+    session.run("pytest", "--planes", "sim", *side_by_side, *folders, *shows, *session.posargs)
     if not session.posargs:  # a part of the suite says nothing about rights nobody used
         session.run("python", "-m", "e2e.rights")
         # By itself: its operators live in wall time, and lose their Leases on a crowded machine.
