@@ -44,9 +44,16 @@ class Planes:
             raise RuntimeError("the planes did not start; see their output above")
 
     def ask(self, verb: str, **arguments: JsonValue) -> JsonValue:
+        self.begin(verb, **arguments)
+        return self.answer()
+
+    def begin(self, verb: str, **arguments: JsonValue) -> None:
+        """Asks for something that is waited for later: nothing else is asked until then."""
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         self._process.stdin.write(json.dumps({"do": verb, "with": arguments}) + "\n")
         self._process.stdin.flush()
+
+    def answer(self) -> JsonValue:
         found: JsonValue = json.loads(self._line())
         return found
 
@@ -122,7 +129,7 @@ class Operator:
     def is_idle(self) -> bool:
         busy = ("workqueue_depth", "controller_runtime_active_workers")
         text = self.read_metrics()
-        return bool(text) and not any(_sum_of(text, name) for name in busy)
+        return bool(text) and not any(sum_of(text, name) for name in busy)
 
     def until(self, is_so: Callable[[], bool], pause: float = 0.2) -> float:
         """Waits until something is so, while the process lives; the moment it was."""
@@ -156,7 +163,7 @@ async def _read(url: str) -> str:
         return ""
 
 
-def _sum_of(text: str, metric: str) -> float:
+def sum_of(text: str, metric: str) -> float:
     return sum(
         float(line.rpartition(" ")[2])
         for line in text.splitlines()

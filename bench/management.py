@@ -9,31 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import signal
-import socket
 import ssl
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import aiohttp
-import psutil
 
+from bench import _measured
 from bench._management_objects import a_workload
+from bench._measured import LOCAL, Planes, free_port, sum_of
 from compute_operator_kit.testing_certificates import Authority
 from compute_sim_planes.json_types import JsonObject, JsonValue
 from tools.bench import Row
-from tools.workspace import ROOT
 
-MIB: Final = 1024 * 1024
 PROJECTS: Final = 50
 WORKLOADS: Final = 2000
 REMEMBERED: Final = 1000  # of which the memory is measured
@@ -49,154 +43,28 @@ NOISE_TARGET: Final = 2.0
 FIXED_TARGET: Final = 3.0
 SETTLED_TARGET: Final = 10.0
 REVIEW_TARGET: Final = 20.0
-PATIENCE: Final = 300.0
 
 
-class Planes:
-    """The process that has the planes."""
-
-    def __init__(self, folder: Path, projects: int) -> None:
-        command = [sys.executable, "-m", "bench._management_planes", str(folder), str(projects)]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        if self._line() != "ready":
-            raise RuntimeError("the planes did not start; see their output above")
-
-    def ask(self, verb: str, **arguments: JsonValue) -> JsonValue:
-        self.begin(verb, **arguments)
-        return self.answer()
-
-    def begin(self, verb: str, **arguments: JsonValue) -> None:
-        """Asks for something that is waited for later: nothing else is asked until then."""
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        self._process.stdin.write(json.dumps({"do": verb, "with": arguments}) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> JsonValue:
-        found: JsonValue = json.loads(self._line())
-        return found
-
-    def count(self, what: str) -> int:
-        counted = self.ask("count")
-        found = counted[what] if isinstance(counted, dict) else None
-        assert isinstance(found, int)  # noqa: S101 - our own process answers
-        return found
-
-    def numbers(self, verb: str, **arguments: JsonValue) -> list[float]:
-        found = self.ask(verb, **arguments)
-        assert isinstance(found, list)  # noqa: S101 - our own process answers
-        return [one for one in found if isinstance(one, float)]
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None  # noqa: S101 - asked for above
-        return self._process.stdout.readline().strip()
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        _end(self._process)
-
-
-class Operator:
-    """The operator's process."""
+class Operator(_measured.Operator):
+    """The management operator, with its webhook."""
 
     def __init__(self, folder: Path) -> None:
-        self.health, self.metrics, self.webhook = (_free_port() for _ in range(3))
-        self.began = time.monotonic()
-        command = [sys.executable, "-m", "compute_management_operator"]
-        with (folder / "operator.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "--server-config", str(self._configure(folder))],
-                cwd=ROOT,
-                env=_environment(folder),
-                stderr=log,
-            )
-        self._seen = psutil.Process(self._process.pid)
-
-    def _configure(self, folder: Path) -> Path:
-        tls = {"certDir": str(folder)}
-        local = "127.0.0.1"
-        settings = {
-            "apiVersion": "apiserver.config.datumapis.com/v1alpha1",
+        self.webhook = free_port()
+        settings: JsonObject = {
             "kind": "ManagementOperator",
             "discovery": {"mode": "milo", "discoveryKubeconfigPath": str(folder / "root.yaml")},
             "federation": {"mode": "karmada", "kubeconfigPath": str(folder / "hub.yaml")},
-            "webhookServer": {"host": local, "port": self.webhook, "tls": tls},
-            "metricsServer": {"bindAddress": f"{local}:{self.metrics}", "secureServing": False},
-            # A machine that does something else too must not cost the Lease.
-            "leaderElection": {"leaseDuration": "60s", "renewDeadline": "50s"},
-            "health": {"bindAddress": f"{local}:{self.health}"},
+            "webhookServer": {
+                "host": LOCAL,
+                "port": self.webhook,
+                "tls": {"certDir": str(folder)},
+            },
         }
-        file = folder / "operator.json"
-        file.write_text(json.dumps(settings), "utf-8")
-        return file
-
-    @property
-    def cpu_seconds(self) -> float:
-        times = self._seen.cpu_times()
-        return float(times.user + times.system)
-
-    @property
-    def rss(self) -> float:
-        return float(self._seen.memory_info().rss / MIB)
-
-    def read_metrics(self) -> str:
-        async def read() -> str:
-            async with aiohttp.ClientSession() as session:
-                url = f"http://127.0.0.1:{self.metrics}/metrics"
-                async with session.get(url) as answer:
-                    return await answer.text()
-
-        try:
-            return asyncio.run(read())
-        except aiohttp.ClientError:
-            return ""
-
-    def sum_of(self, metric: str) -> float:
-        return sum(
-            float(line.rpartition(" ")[2])
-            for line in self.read_metrics().splitlines()
-            if line.startswith((f"{metric}{{", f"{metric} "))
-        )
+        module = "compute_management_operator"
+        super().__init__(module, settings, folder, _environment(folder))
 
     def is_engaged(self) -> bool:
-        return self.sum_of("compute_projects_engaged") == PROJECTS
-
-    def is_idle(self) -> bool:
-        busy = ("workqueue_depth", "controller_runtime_active_workers")
-        text = self.read_metrics()
-        return bool(text) and not any(self.sum_of(name) for name in busy)
-
-    def until(self, is_so: Callable[[], bool], pause: float = 0.2) -> float:
-        """Waits until something is so, while the process lives; the moment it was."""
-        began = time.monotonic()
-        while not is_so():
-            if self._process.poll() is not None:
-                raise RuntimeError(f"the operator ended with {self._process.returncode}")
-            if time.monotonic() - began > PATIENCE:
-                raise RuntimeError(f"waited {PATIENCE:.0f} s in vain")
-            time.sleep(pause)
-        return time.monotonic()
-
-    def settle(self) -> None:
-        """Nothing waits and nothing is held back any more."""
-        for _ in range(3):  # a status may be held back for 200 ms, and is in no queue meanwhile
-            self.until(self.is_idle)
-            time.sleep(0.5)
-
-    def close(self) -> None:
-        """As the platform stops it: the Lease is given back."""
-        self._process.send_signal(signal.SIGTERM)
-        _end(self._process)
-
-
-def _end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        return sum_of(self.read_metrics(), "compute_projects_engaged") == PROJECTS
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -206,12 +74,6 @@ def _environment(folder: Path) -> dict[str, str]:
         "POD_NAMESPACE": "compute-system",
         "POD_NAME": "bench",
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(slots=True)
@@ -237,7 +99,7 @@ def on_planes(projects: int = PROJECTS) -> Generator[Site]:
         folder = Path(name)
         authority = Authority()
         authority.issue().write(folder)
-        planes = Planes(folder, projects)
+        planes = Planes("bench._management_planes", str(folder), str(projects))
         try:
             yield Site(folder, planes, authority)
         finally:
