@@ -28,12 +28,14 @@ from e2e.world import (
     condition_of,
     finalizers_of,
     name_of,
+    number_at,
     scenario,
     text_at,
     uid_of,
     within,
 )
 
+MIN_REPLICAS = ("spec", "scaleSettings", "minReplicas")
 ALONE = Needs(has_quota=True, is_alone=True, is_slow=True)
 
 
@@ -198,6 +200,41 @@ async def test_management_killed_at_any_point_goes_on_where_it_was(world: World)
         if one.verb == "create" and one.status == 201
     ]
     assert len(created) == len(set(created))
+
+
+@pytest.mark.spec("E-38")
+@scenario(Needs(runs_cells=False, is_alone=True))
+async def test_management_that_was_down_writes_what_changed_and_nothing_else(world: World) -> None:
+    project = world.project
+    hub = await world.hub_of(project)
+    count = 1000 if world.backend.name == "sim" else 100
+    names = [f"many-{number}" for number in range(count)]
+    for name in names:
+        # No cell serves this city: what is looked at is the way to the hub.
+        await project.create(a_bare_deployment(name, "ORD"))
+
+    async def are_federated() -> None:
+        assert len(await hub.names(DEPLOYMENT)) == count
+
+    await world.eventually(are_federated, within(120, real=240))
+    await world.settle(within(300))
+    await world.management.kill()
+    edited = set(names[:: 100 // 3])
+    for name in edited:
+        await project.patch(DEPLOYMENT, name, _replicas(2))
+    before = len(world.writes(by="management"))
+    await world.management.start()
+
+    async def is_caught_up() -> None:
+        for name in edited:
+            assert number_at(await hub.get(DEPLOYMENT, name), *MIN_REPLICAS) == 2, name
+
+    await world.eventually(is_caught_up, within(30, real=60))
+    await world.settle()
+    # Status follows an edit; nothing is created, and what was not edited is not written.
+    since = world.writes(by="management")[before:]
+    assert {one.name for one in since if one.resource == DEPLOYMENT.plural} == edited
+    assert [one for one in since if one.verb == "create" and one.resource != "events"] == []
 
 
 def _writes_about(world: World, name: str) -> list[str]:

@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
-from compute_api_types import labels
+from compute_api_types import labels, template_hash
 from e2e.world import (
+    BINDING,
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -235,11 +236,18 @@ async def test_an_upgrade_of_the_operators_rolls_nothing(world: World) -> None:
     await _run(world, 2)
     cell = await world.cell_of(DFW, project)
     before = _starts(cell), _ends(cell)
-    for operator in (world.management, world.operator_of(DFW)):
-        await operator.stop()
-        await operator.start()
-    await world.sleep(60)
-    assert (_starts(cell), _ends(cell)) == before
+    with pytest.MonkeyPatch.context() as patch:
+        if world.backend.name == "sim":
+            # Its operators share this interpreter: the release that starts hashes in a new way.
+            newer = (*template_hash.ALGORITHMS, lambda _: "0123456789abcdef")
+            patch.setattr(template_hash, "ALGORITHMS", newer)
+        for operator in (world.management, world.operator_of(DFW)):
+            await operator.stop()
+            await operator.start()
+        await world.sleep(60)
+        assert (_starts(cell), _ends(cell)) == before
+        found = await project.get(DEPLOYMENT, WD)
+        assert number_at(found, "status", "updatedReplicas") == 2
 
 
 @pytest.mark.spec("E-30")
@@ -318,7 +326,8 @@ async def test_a_placement_moves_to_another_city(world: World) -> None:
         await project.expect_gone(DEPLOYMENT, "web-default-dfw")
         await hub.expect_gone(POLICY, "city-dfw")
         await project.expect_gone(CLAIM, "instance-web-default-dfw-0")
-        for kind in (DEPLOYMENT, INSTANCE):
+        # The subnet claim is not ours to take: it ends with the context of its network.
+        for kind in (DEPLOYMENT, INSTANCE, BINDING):
             assert await left.names(kind) == []
 
     await world.eventually(has_moved, within(60))

@@ -64,7 +64,9 @@ def judge(
     spans = [name for process in backend.processes() for name in process.spans.open]
     expects_errors = not is_reference or backend.needs.expects_errors
     facts = ProcessFacts(open_spans=spans, error_lines=errors, is_reference_run=not expects_errors)
-    budget = Budget(rate=RATE, burst=BURST, jitter=1.0)
+    # Tenants and neighbours keep to limits of their own.
+    ours = frozenset({MANAGEMENT, *layout.cells})
+    budget = Budget(rate=RATE, burst=BURST, jitter=1.0, identities=ours)
     found = [
         *eventual_stability(history, since=since, rules=Stability(settle, QUIET)),
         *(() if backend.needs.is_single else _judge_federation(history, layout)),

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from hashlib import sha256
 from typing import Final
 
 from compute_api_types.wire import JsonObject, JsonValue
 
-_VERSION: Final = 1
 # Of a newer version only the number is known, so whatever follows it may be anything.
 _VERSIONED: Final = re.compile(r"v([1-9][0-9]{0,8})-.+")
 
@@ -38,22 +37,33 @@ def derive_template_hash(template: JsonValue) -> str:
 
     Example: specs `{"a": 0, "b": ""}` and `{"a": 0}` have the same hash, `{}` has another.
     """
+    return _stamp(len(ALGORITHMS), template)
+
+
+def judge_template_hash(found: str | None, template: JsonValue) -> HashVerdict:
+    """Whether an instance with this hash was made from this template.
+
+    The algorithm before the newest is read too, so that an upgrade of the operator rolls nothing.
+    """
+    parts = _VERSIONED.fullmatch(found or "")
+    version, newest = int(parts[1]) if parts else 0, len(ALGORITHMS)
+    if version > newest:
+        return HashVerdict.NOT_JUDGED
+    is_read = version in {newest, newest - 1} and version > 0
+    is_current = is_read and found == _stamp(version, template)
+    return HashVerdict.CURRENT if is_current else HashVerdict.STALE
+
+
+def _stamp(version: int, template: JsonValue) -> str:
+    return f"v{version}-{ALGORITHMS[version - 1](template)}"
+
+
+def _digest_v1(template: JsonValue) -> str:
     kept = _without_empty(_meaningful(template))
     # Unescaped and sorted by code point, which is Python's order of strings.
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # A lone surrogate can be parsed from JSON and has no UTF-8 form: no reason for a traceback.
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"v{_VERSION}-{digest[:16]}"
-
-
-def judge_template_hash(found: str | None, template: JsonValue) -> HashVerdict:
-    """Whether an instance with this hash was made from this template."""
-    if found == derive_template_hash(template):
-        return HashVerdict.CURRENT
-    parts = _VERSIONED.fullmatch(found or "")
-    if parts and int(parts[1]) > _VERSION:
-        return HashVerdict.NOT_JUDGED
-    return HashVerdict.STALE
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _meaningful(template: JsonValue) -> JsonObject:
@@ -81,3 +91,8 @@ def _without_empty(found: JsonValue) -> JsonValue:
 
 def _is_empty(value: JsonValue) -> bool:
     return value is None or value in ("", {}, [])
+
+
+# Version n is the n-th; the last one is written. A change to what one of them yields rolls every
+# fleet: a new rule is a new entry.
+ALGORITHMS: tuple[Callable[[JsonValue], str], ...] = (_digest_v1,)

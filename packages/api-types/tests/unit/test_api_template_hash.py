@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from compute_api_types import template_hash
 from compute_api_types.template_hash import (
     HashVerdict,
     derive_template_hash,
@@ -109,3 +110,20 @@ def test_a_found_hash_is_judged_by_value_and_version(
     found: str | None, verdict: HashVerdict
 ) -> None:
     assert judge_template_hash(found, json.loads(VECTOR)) is verdict
+
+
+def test_the_algorithm_before_the_newest_is_read_and_older_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    template = json.loads(VECTOR)
+    first = template_hash.ALGORITHMS
+    monkeypatch.setattr(template_hash, "ALGORITHMS", (*first, lambda _: "second"))
+    assert derive_template_hash(template) == "v2-second"
+    assert judge_template_hash(HASH, template) is HashVerdict.CURRENT
+    assert judge_template_hash("v1-0000000000000000", template) is HashVerdict.STALE
+    assert judge_template_hash("v2-second", template) is HashVerdict.CURRENT
+    monkeypatch.setattr(
+        template_hash, "ALGORITHMS", (*first, lambda _: "second", lambda _: "third")
+    )
+    assert judge_template_hash("v2-second", template) is HashVerdict.CURRENT
+    assert judge_template_hash(HASH, template) is HashVerdict.STALE

@@ -6,6 +6,7 @@ Proxy settings of the system, cookies and redirects are not followed.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 
@@ -53,6 +54,8 @@ class HttpTransport:
 
     async def close(self) -> None:
         await self._session.close()
+        # Aborted connections are let go of in the loop's next round, which may be its last.
+        await asyncio.sleep(0)
 
 
 class HttpAnswer:
@@ -79,5 +82,9 @@ class HttpAnswer:
     async def close(self) -> None:
         if self._response.content.at_eof():
             self._response.release()
-        else:
-            self._response.close()
+            return
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            # An orderly end of TLS waits for the server, and the loop may be gone before that.
+            connection.transport.abort()
+        self._response.close()

@@ -186,6 +186,8 @@ class Budget:
     jitter: float = 0.25
     # Failures in a row that may be retried at once (conflicts on a fresh read).
     quick_retries: int = 3
+    # Who is held to the rate; nobody named, everybody is.
+    identities: frozenset[str] = frozenset()
 
 
 def request_budget(
@@ -203,6 +205,8 @@ def _rate_violations(history: History, budget: Budget) -> Iterator[Violation]:
     tokens: dict[tuple[str, str], tuple[float, datetime]] = {}
     for request in sorted(history.of(Request), key=lambda request: request.begun):
         who = (request.address.plane, request.caller.identity)
+        if budget.identities and who[1] not in budget.identities:
+            continue
         held, since = tokens.get(who, (float(budget.burst), request.begun))
         gained = (request.begun - since).total_seconds() * budget.rate
         held = min(float(budget.burst), held + gained)

@@ -5,12 +5,16 @@ the whole Milo behind a port.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import socket
 import ssl
+import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -142,6 +146,39 @@ async def test_a_whole_milo_answers_over_tls_under_its_own_paths(tmp_path: Path)
             assert names == ["default", "milo-system"]
         finally:
             await transport.close()
+
+
+def connections_to(url: str) -> int:
+    """Connections of this process to a server that are still open on our side."""
+    found, port = 0, urlsplit(url).port
+    for descriptor in (int(entry.name) for entry in Path("/dev/fd").iterdir()):
+        with suppress(OSError):  # it was the one of this listing, or nobody is at its other end
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(descriptor)) as opened:
+                is_tcp = opened.family == socket.AF_INET
+                found += is_tcp and opened.getpeername()[1] == port
+    return found
+
+
+async def test_a_watch_that_was_left_over_tls_holds_no_connection_once_closed(
+    tmp_path: Path,
+) -> None:
+    async with serve_milo(tmp_path, "acme") as served:
+        transport = HttpTransport(
+            served.url,
+            token=served.token,
+            context=ssl.create_default_context(cafile=served.authority),
+        )
+        try:
+            root = Client(transport, manager="test")
+            async with aclosing(root.watch(NAMESPACES, "0")) as events:
+                await anext(events)
+                assert connections_to(served.url) == 1
+        finally:
+            await transport.close()
+        # At once: a loop that ends here would leave a socket behind that nobody closes.
+        assert connections_to(served.url) == 0
 
 
 async def test_a_server_that_hangs_up_is_a_broken_connection_to_its_clients() -> None:
