@@ -28,20 +28,16 @@ from compute_cell_operator.plane_names import CELL, HUB
 from compute_cell_operator.quota_gate import worker
 from compute_cell_operator.settings import CellSettings
 from compute_cell_operator.write_back import controller as write_back
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
-from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.crew import Crew
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.exchange import Credentials, NoCredentials
 from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, Role, Uid
-from compute_operator_kit.lane import Limits
-from compute_operator_kit.manager import Manager, Runtime, Workers
-from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.manager import Manager, Workers
 from compute_operator_kit.parts import Part, controllers_of, merge_watched
-from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.planes import Plane, Planes
+from compute_operator_kit.ports import Ports as OperatorPorts
 from compute_operator_kit.reach import Reach
-from compute_operator_kit.reconcile import NoSpans, Spans
 from compute_quota_client import QuotaClient
 
 COMPONENT: Final = "compute-cell-operator"
@@ -59,19 +55,11 @@ class Places:
     hub_credentials: Credentials = field(default_factory=NoCredentials)
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports(OperatorPorts):
     """What the operator is given."""
 
-    connect: Connect
-    clock: Clock
-    random: Random
     places: Places = field(default_factory=Places)
-    namespace: str = "compute-system"  # our own, at home
-    leadership: Leadership = field(default_factory=AlwaysLeading)
-    recorder: Recorder = field(default_factory=NoRecorder)
-    measures: Measures = field(default_factory=NoMeasures)
-    spans: Spans = field(default_factory=NoSpans)
     quota: QuotaClient | None = None  # needed where quota is enforced
 
 
@@ -116,8 +104,12 @@ class Operator:
             reach=self._reach,
         )
         self._parts = tuple(build_parts(tools, ports.quota))
-        self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
-        self.manager = Manager(controllers_of(self._parts), _runtime(settings, ports, self.planes))
+        setting = ports.derive_setting(settings.clients)
+        self.planes = Planes(ports.connect, merge_watched(self._parts), setting)
+        # One cell is one plane: namespaces take turns, and each may use every worker that is free.
+        workers = Workers(settings.workers.total, settings.workers.total)
+        runtime = ports.derive_runtime(self.planes, settings.clients, workers)
+        self.manager = Manager(controllers_of(self._parts), runtime)
         self._reach.bind(self.planes, self.manager)
         self.planes.listen(switch)
         for part in self._parts:
@@ -187,22 +179,3 @@ class Operator:
         found = self.planes.find(CELL)
         self._was_synced |= found is not None and found.is_synced
         return None if self._was_synced else "caches are not complete"
-
-
-def _setting(settings: CellSettings, ports: Ports) -> Setting:
-    found = settings.clients
-    limits = Limits(found.qps_per_plane, found.burst_per_plane)
-    return Setting(ports.clock, ports.random, ports.measures, limits)
-
-
-def _runtime(settings: CellSettings, ports: Ports, planes: Planes) -> Runtime:
-    means = Means(
-        planes=planes,
-        clock=ports.clock,
-        leadership=ports.leadership,
-        recorder=ports.recorder,
-        status_settle=settings.clients.status_settle,
-    )
-    # One cell is one plane: namespaces take turns, and each may use every worker that is free.
-    workers = Workers(settings.workers.total, settings.workers.total)
-    return Runtime(means, ports.random, ports.measures, ports.spans, workers)

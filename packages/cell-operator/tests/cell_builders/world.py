@@ -20,14 +20,14 @@ sim-planes. What management and Karmada would put into hub and cell is put there
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import orjson
+from simulated_operators.ground import START
+from simulated_operators.people import PeopledGround, address, destination
+from simulated_operators.process import SimulatedProcess
 from typing_extensions import override
 
 from cell_builders.documents import (
@@ -53,19 +53,9 @@ from compute_cell_operator.wiring import COMPONENT, Operator, Ports
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.exchange import Answer, Connection, Transport
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.planes import Plane
-from compute_operator_kit.reconcile import PassSpan
-from compute_operator_kit.recorders import Recorders
+from compute_operator_kit.exchange import Transport
+from compute_operator_kit.keys import Kind, ObjectKey
 from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.testing import FakeMeasures, FakeRecorder
 from compute_operator_kit.wire import (
     Json,
     JsonMapping,
@@ -83,17 +73,14 @@ from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.client import Client
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
-from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.history import History, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.json_types import object_at, objects_at
 from compute_sim_planes.networking import NetworkServices, networking_crds
 from compute_sim_planes.provider import Provider
 
-START: Final = datetime(2026, 3, 1, tzinfo=UTC)
-USER: Final = authenticated("user", "system:masters")
 PROVIDER: Final = authenticated("provider", "system:masters")
 NSO: Final = authenticated("nso", "system:masters")
 SCRAPER: Final = authenticated("scraper")  # reads metrics, by no more than its token
@@ -110,17 +97,12 @@ DEFAULTS: Final[JsonObject] = {
     "quota": QUOTA_OFF,
 }
 KNOWN_KINDS: Final = (*(k for k in vars(kinds).values() if isinstance(k, Kind)), NETWORK)
-KIND_NAMES: Final = {kind.plural: kind.kind for kind in KNOWN_KINDS} | {
+OTHER_KINDS: Final = {
     "leases": "Lease",
     "events": "Event",
     "customresourcedefinitions": "CustomResourceDefinition",
     "resourceclaims": "ResourceClaim",
 }
-
-
-def kind_names(group: str, version: str, resource: str) -> str:
-    del group, version
-    return KIND_NAMES.get(resource, "")
 
 
 def settings_of(**members: Json) -> CellSettings:
@@ -136,43 +118,8 @@ def our_crds() -> list[Manifest]:
 # --- processes ------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class RecordedPasses:
-    """Traces of passes, written into the history."""
-
-    history: History
-    open: list[str] = field(default_factory=list[str])
-
-    @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
-        name = f"{controller} {key}"
-        self.open.append(name)
-        try:
-            yield _PassRecord(self.history, controller, key)
-        finally:
-            self.open.remove(name)
-
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        self.open.append(name)
-        try:
-            yield
-        finally:
-            self.open.remove(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _PassRecord:
-    history: History
-    controller: str
-    key: ObjectKey
-
-    def set_outcome(self, outcome: str) -> None:
-        self.history.add_pass(self.controller, str(self.key), outcome)
-
-
-class Process:
-    """One operator process: started, stopped, crashed and started again as a new one."""
+class Process(SimulatedProcess[Operator]):
+    """One process of the cell operator, with a quota client of its own where quota is on."""
 
     def __init__(
         self,
@@ -184,21 +131,18 @@ class Process:
         *,
         writes_events: bool = False,
     ) -> None:
-        self.name = name
-        self.life = OperatorLife(name)
-        self.measures = FakeMeasures()
-        self.recorder = FakeRecorder()
-        self.spans = RecordedPasses(world.history)
-        self._world = world
-        # Most tests read events from the fake; in the world they would be writes like any other.
-        self._tellers = Recorders.speaking_as(
-            Reporter(COMPONENT, name), VOICES, self._find_events, clock
+        super().__init__(
+            world,
+            name,
+            component=COMPONENT,
+            clock=clock,
+            voices=VOICES,
+            writes_events=writes_events,
         )
-        self._writes_events = writes_events
-        self._telling: list[asyncio.Task[None]] = []
+        self._world = world
         self.quota = self._open_quota(clock) if settings.is_quota_enforced else None
         ports = Ports(
-            connect=self._connect,
+            connect=self.connect,
             clock=clock,
             random=world.clock.random(name),
             quota=self.quota,
@@ -208,56 +152,10 @@ class Process:
             spans=self.spans,
         )
         self.operator = Operator(settings, ports)
-        self._leading: asyncio.Task[None] | None = None
 
-    def start(self, *, leads: bool = True) -> None:
-        self.operator.start()
-        if self._writes_events:
-            self._telling = [
-                asyncio.create_task(teller.run(), name=f"{self.name}:events")
-                for teller in self._tellers
-            ]
-        if leads:
-            self.begin_leading()
-
-    def record(self, emit: Emit) -> None:
-        """Where the operator tells its events."""
-        self.recorder.record(emit)
-        if self._writes_events:
-            self._tellers.record(emit)
-
-    def _find_events(self, plane: PlaneName) -> Events | None:
-        engaged = self.operator.planes.find(plane)
-        return None if engaged is None else engaged.kube
-
-    def reach(self, plane: PlaneName, role: Role) -> Kube:
-        """The process's own way to a plane, for what stands around the operator in a process."""
-        return self._connect(Plane(plane, role), Lane(plane, self._world.clock))
-
-    def begin_leading(self) -> None:
-        self._leading = asyncio.create_task(self.operator.lead(), name=f"{self.name}:leading")
-
-    async def stop(self) -> None:
-        """As on SIGTERM."""
-        self.operator.stop()
-        if self._leading is not None:
-            await asyncio.wait({self._leading})
-        await self._close()
-
-    async def kill(self) -> None:
-        """Nothing more is sent; what was in memory is gone."""
-        if self._leading is not None:
-            self._leading.cancel()
-            await asyncio.wait({self._leading})
-        await self._close()
-
-    async def _close(self) -> None:
-        for task in self._telling:
-            task.cancel()
-        if self._telling:
-            await asyncio.wait(self._telling)
-        self._telling.clear()
-        await self.operator.close()
+    @override
+    async def close(self) -> None:
+        await super().close()
         if self.quota is not None:
             await self.quota.aclose()
 
@@ -271,56 +169,22 @@ class Process:
             ),
         )
 
-    def _connect(self, plane: Plane, lane: Lane) -> Kube:
-        transport = self._world.transport(plane.name, life=self.life)
-        connection = Connection(
-            plane.name, plane.role, transport, lane, measures=self.measures, user_agent=self.name
-        )
-        return KubeHttp(connection, Writer(self.name, self.name))
-
-    def reasons(self, *, kind: Kind | None = None) -> list[str]:
-        """Reasons of the events emitted so far, in order."""
-        return [
-            emit.reason for emit in self.recorder.emitted if kind is None or emit.key.kind == kind
-        ]
-
-
-class _Current:
-    """Whichever plane bears a name now: a restored one answers where the old one did."""
-
-    def __init__(self, world: World, name: str, user: User) -> None:
-        self._world = world
-        self._name = name
-        self._user = user
-
-    async def request(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        plane = self._world.planes[self._name]
-        return await plane.connect(self._user).request(method, target, headers, body)
-
 
 # --- the world ------------------------------------------------------------------------------------
 
 
-class World:
+class World(PeopledGround):
     """Planes, and everybody who talks to them."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
-        self.clock = clock
-        self.history = History(clock)
-        self.injector = Injector(faults, clock, self.history)
-        self.planes: dict[str, SimulatedPlane] = {}
-        self.links: dict[str, Link] = {}
+        super().__init__(clock, KNOWN_KINDS, namespace=NS, others=OTHER_KINDS, faults=faults)
         self.processes: list[Process] = []
-        self.error_lines: list[str] = []
         self.witness = Witness()
         # Who the operator is where it is not who it should be: credentials can be mixed up.
         self.mistaken: dict[str, User] = {}
         self.provider = Provider(self.client(PROVIDER), clock)
         self.nso = NetworkServices(self.client(NSO), clock)
         self.milo: SimulatedMilo | None = None
-        self._lanes: dict[str, Lane] = {}
         self._neighbours: list[asyncio.Task[None]] = []
 
     # planes ----------------------------------------------------------------------------------
@@ -332,9 +196,8 @@ class World:
             tokens=Tokens({SCRAPER_TOKEN: SCRAPER}),
             policies=make_forms(),
         )
-        plane = self.planes[name] = SimulatedPlane(name, parts)
-        self.links.setdefault(name, Link())
-        self.history.listen(name, plane.state.store)
+        plane = SimulatedPlane(name, parts)
+        self.adopt(plane)
         await apply_manifests(plane.connect(), crds)
         await self.grant(plane, side_of(name))
         return plane
@@ -391,44 +254,19 @@ class World:
 
     def transport(self, name: str, *, life: OperatorLife) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
-        faulty = FaultyTransport(
-            _Current(self, name, self.operator_on(name)),
-            self.injector,
-            plane=name,
-            kinds=kind_names,
-            life=life,
-            link=self.links.setdefault(name, Link()),
-        )
-        return RecordingTransport(
-            faulty, self.history, plane=name, identity=life.name, kinds=kind_names
-        )
+        return self.faulty(self.way(name, self.operator_on(name)), name, life)
 
     def project(self, name: str, *, life: OperatorLife) -> Transport:
         """The quota client's way to a project's plane, through Milo's front door."""
         assert self.milo is not None, "a process with quota on needs a Milo"
-        faulty = FaultyTransport(
-            ProjectDoor(self.milo.milo, name, self.operator_on(name)),
-            self.injector,
-            plane=name,
-            kinds=kind_names,
-            life=life,
-            link=self.links.setdefault(name, Link()),
-        )
-        return RecordingTransport(
-            faulty, self.history, plane=name, identity=life.name, kinds=kind_names
-        )
+        door = ProjectDoor(self.milo.milo, name, self.operator_on(name))
+        return self.faulty(door, name, life)
 
     # neighbours ------------------------------------------------------------------------------
 
     def client(self, user: User) -> Client:
         """A neighbour's way to the cell."""
-        transport = RecordingTransport(
-            _Current(self, CELL, user),
-            self.history,
-            plane=CELL,
-            identity=user.name,
-            kinds=kind_names,
-        )
+        transport = self.recorded(self.way(CELL, user), CELL, user.name)
         return Client(transport, manager=user.name)
 
     def start_neighbours(self, *, has_nso: bool = True) -> None:
@@ -475,80 +313,6 @@ class World:
             await self.milo.close()
         for plane in self.planes.values():
             await plane.close()
-
-    # time ------------------------------------------------------------------------------------
-
-    async def sleep(self, seconds: float) -> None:
-        await self.clock.sleep(timedelta(seconds=seconds))
-
-    async def eventually(self, is_so: Callable[[], Awaitable[bool]], within: float = 60) -> float:
-        """Waits until something is so; how long that took."""
-        begun = self.clock.monotonic()
-        while not await is_so():
-            taken = (self.clock.monotonic() - begun).total_seconds()
-            assert taken < within, f"not so after {within} s"
-            await self.sleep(0.05)
-        return (self.clock.monotonic() - begun).total_seconds()
-
-    # people ----------------------------------------------------------------------------------
-
-    def kube(self, name: str) -> Kube:
-        """The user's way to a plane: no faults, everything written down."""
-        transport = RecordingTransport(
-            _Current(self, name, USER), self.history, plane=name, identity="user", kinds=kind_names
-        )
-        lane = self._lanes.setdefault(name, Lane(PlaneName(name), self.clock))
-        connection = Connection(PlaneName(name), Role.HOME, transport, lane)
-        return KubeHttp(connection, Writer("user", "user"))
-
-    async def create(self, plane: str, document: JsonMapping) -> JsonObject:
-        key = key_of(plane, document)
-        made = await self.kube(plane).create(key, document)
-        assert not isinstance(made, AlreadyExists), f"{key} exists"
-        return made.decode()
-
-    async def find(
-        self, plane: str, kind: Kind, name: str, namespace: str = NS
-    ) -> JsonObject | None:
-        found = await self.kube(plane).get(key_to(plane, kind, name, namespace))
-        return None if isinstance(found, Absent) else found.decode()
-
-    async def get(self, plane: str, kind: Kind, name: str, namespace: str = NS) -> JsonObject:
-        found = await self.find(plane, kind, name, namespace)
-        assert found is not None, f"no {kind.kind} {namespace}/{name} on {plane}"
-        return found
-
-    async def exists(self, plane: str, kind: Kind, name: str, namespace: str = NS) -> bool:
-        return await self.find(plane, kind, name, namespace) is not None
-
-    async def listed(self, plane: str, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        page = await self.kube(plane).list(kind, namespace=namespace)
-        assert isinstance(page, Page), page
-        return [item.snapshot.decode() for item in page.items]
-
-    async def names(self, plane: str, kind: Kind, namespace: str = "") -> list[str]:
-        return sorted(name_of(found) for found in await self.listed(plane, kind, namespace))
-
-    async def patch(
-        self, plane: str, kind: Kind, name: str, body: JsonMapping, namespace: str = NS
-    ) -> JsonObject:
-        """A merge patch."""
-        answer = await self.kube(plane).patch_merge(key_to(plane, kind, name, namespace), body)
-        assert isinstance(answer, Snapshot), f"no {kind.kind} {namespace}/{name} on {plane}"
-        return answer.decode()
-
-    async def set_status(
-        self, plane: str, kind: Kind, name: str, status: JsonMapping, namespace: str = NS
-    ) -> None:
-        key = key_to(plane, kind, name, namespace)
-        answer = await self.kube(plane).patch_merge(key, {"status": status}, subresource="status")
-        assert isinstance(answer, Snapshot), f"no {key}"
-
-    async def delete(self, plane: str, kind: Kind, name: str, namespace: str = NS) -> None:
-        key = key_to(plane, kind, name, namespace)
-        found = await self.kube(plane).get(key)
-        assert isinstance(found, Snapshot), f"no {key}"
-        await self.kube(plane).delete(key, preconditions=Preconditions(found.metadata.uid))
 
     # management and Karmada ------------------------------------------------------------------
 
@@ -624,43 +388,19 @@ class World:
 
     # what happened ---------------------------------------------------------------------------
 
-    def requests(self, identity: str = "operator") -> list[Request]:
-        return [one for one in self.history.of(Request) if one.caller.identity == identity]
-
-    def writes(
-        self, identity: str = "operator", *, plane: str = "", kind: str = "", verb: str = ""
-    ) -> list[Request]:
-        """Mutating requests a process has sent so far."""
-        return [
-            request
-            for request in self.requests(identity)
-            if request.address.is_write
-            and plane in {"", request.address.plane}
-            and kind in {"", request.address.kind}
-            and verb in {"", request.address.verb}
-        ]
-
+    @override
     async def rests(self, minutes: float = 30, identity: str = "operator") -> list[Request]:
-        """What a process writes while nobody does anything; 30 minutes hold two resyncs."""
-        before = len(self.writes(identity))
-        await self.sleep(minutes * 60)
-        return self.writes(identity)[before:]
+        """30 minutes hold two resyncs."""
+        return await super().rests(minutes, identity)
 
 
 def key_to(plane: str, kind: Kind, name: str, namespace: str = NS) -> ObjectKey:
-    return ObjectKey(PlaneName(plane), kind, namespace if kind.namespaced else "", name)
+    return address(plane, kind, name, namespace)
 
 
 def key_of(plane: str, document: JsonMapping) -> ObjectKey:
     """Where a document goes; its kind must be one that is known here."""
-    metadata = document["metadata"]
-    assert isinstance(metadata, Mapping)
-    found = next(
-        kind
-        for kind in KNOWN_KINDS
-        if kind.kind == document["kind"] and kind.api_version == document["apiVersion"]
-    )
-    return key_to(plane, found, str(metadata["name"]), str(metadata.get("namespace", NS)))
+    return destination(plane, document, KNOWN_KINDS, NS)
 
 
 def name_of(found: JsonObject) -> str:
@@ -718,16 +458,6 @@ class Run:
     world: World
 
 
-class _ErrorLines(logging.Handler):
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._lines = lines
-
-    @override
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-
 def play(
     scenario: Scenario,
     *faults: Fault,
@@ -747,18 +477,9 @@ def play(
         world = World(clock, faults)
         worlds.append(world)
         await world.add_fixed_planes(has_networking=has_networking)
-        handler = _ErrorLines(world.error_lines)
-        loggers = [
-            logging.getLogger(f"compute_{name}") for name in ("cell_operator", "operator_kit")
-        ]
-        for logger in loggers:
-            logger.addHandler(handler)
-        try:
+        with world.heard("compute_cell_operator", "compute_operator_kit"):
             await scenario(world)
             await world.close()
-        finally:
-            for logger in loggers:
-                logger.removeHandler(handler)
 
     run(main, seed=seed, start=START, report=report)
     refused = worlds[0].witness.refused

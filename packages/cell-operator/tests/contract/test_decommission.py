@@ -12,7 +12,7 @@ from cell_builders.documents import CELL_NAME, NS, a_namespace_document
 from cell_builders.milo import SERVER, Gateway, ProjectDoor
 from cell_builders.quota_scenes import begin, claims, make_claim, milo_of
 from cell_builders.rights import PERSON, decommission_roles, person_rights
-from cell_builders.world import World, kind_names, play, uid_of
+from cell_builders.world import World, play, uid_of
 
 from compute_cell_operator.decommission.command import Command, decommission
 from compute_cell_operator.decommission.removal import Means
@@ -59,10 +59,10 @@ class Person:
     def _hub(self) -> Kube:
         world = self._world
         faulty = FaultyTransport(
-            world.planes[HUB].connect(PERSON), world.injector, plane=HUB, kinds=kind_names
+            world.planes[HUB].connect(PERSON), world.injector, plane=HUB, kinds=world.kind_names
         )
         transport = RecordingTransport(
-            faulty, world.history, plane=HUB, identity=PERSON.name, kinds=kind_names
+            faulty, world.history, plane=HUB, identity=PERSON.name, kinds=world.kind_names
         )
         connection = Connection(HUB, Role.HUB, transport, Lane(HUB, world.clock))
         return KubeHttp(connection, Writer("decommission", "compute-cell-operator"))
@@ -73,11 +73,11 @@ class Person:
             ProjectDoor(milo_of(world).milo, name, PERSON),
             world.injector,
             plane=name,
-            kinds=kind_names,
+            kinds=world.kind_names,
             life=OperatorLife(PERSON.name),
         )
         return RecordingTransport(
-            faulty, world.history, plane=name, identity=PERSON.name, kinds=kind_names
+            faulty, world.history, plane=name, identity=PERSON.name, kinds=world.kind_names
         )
 
 

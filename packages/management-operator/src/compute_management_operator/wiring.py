@@ -30,17 +30,13 @@ from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
 from compute_management_operator.workload import controller as workload
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
-from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.exchange import Credentials, NoCredentials
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.lane import Limits
-from compute_operator_kit.manager import Manager, Runtime, Workers
-from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.manager import Manager, Workers
 from compute_operator_kit.parts import Part, controllers_of, merge_watched
-from compute_operator_kit.planes import Connect, Plane, Planes, Setting
+from compute_operator_kit.planes import Plane, Planes
+from compute_operator_kit.ports import Ports as OperatorPorts
 from compute_operator_kit.reach import Reach
-from compute_operator_kit.reconcile import NoSpans, Spans
 
 COMPONENT: Final = "compute-management-operator"
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
@@ -61,19 +57,11 @@ class Places:
     project_credentials: Credentials = field(default_factory=NoCredentials)
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports(OperatorPorts):
     """What the operator is given."""
 
-    connect: Connect
-    clock: Clock
-    random: Random
     places: Places = field(default_factory=Places)
-    namespace: str = "compute-system"  # our own, at home
-    leadership: Leadership = field(default_factory=AlwaysLeading)
-    recorder: Recorder = field(default_factory=NoRecorder)
-    measures: Measures = field(default_factory=NoMeasures)
-    spans: Spans = field(default_factory=NoSpans)
 
 
 def build_writers(tools: Tools, networking: NetworkingSwitch) -> Iterator[Part]:
@@ -116,13 +104,15 @@ class Operator:
             measures=ports.measures,
             reach=self._reach,
         )
-        setting = Networking(settings.networking)
-        networking = NetworkingSwitch(setting, self._reach, ports.clock)
+        switch = Networking(settings.networking)
+        networking = NetworkingSwitch(switch, self._reach, ports.clock)
         writers = tuple(build_writers(tools, networking))
         scouts = tuple(build_scouts(tools, ports.places))
         self._parts = (*writers, *scouts)
-        self.planes = Planes(ports.connect, merge_watched(self._parts), _setting(settings, ports))
-        runtime = _runtime(settings, ports, self.planes)
+        setting = ports.derive_setting(settings.clients)
+        self.planes = Planes(ports.connect, merge_watched(self._parts), setting)
+        workers = Workers(settings.workers.total, settings.workers.per_project)
+        runtime = ports.derive_runtime(self.planes, settings.clients, workers)
         self.writers = Manager(controllers_of(writers), runtime)
         self.scouts = Manager(controllers_of(scouts), runtime)
         self._reach.bind(self.planes, self.writers)
@@ -194,21 +184,3 @@ class Operator:
         store = self.planes.find_store(ROOT, PROJECT)
         self._were_projects_listed |= store is not None and store.is_synced
         return None if self._were_projects_listed else "projects are not listed yet"
-
-
-def _setting(settings: ManagementSettings, ports: Ports) -> Setting:
-    found = settings.clients
-    limits = Limits(found.qps_per_plane, found.burst_per_plane)
-    return Setting(ports.clock, ports.random, ports.measures, limits)
-
-
-def _runtime(settings: ManagementSettings, ports: Ports, planes: Planes) -> Runtime:
-    means = Means(
-        planes=planes,
-        clock=ports.clock,
-        leadership=ports.leadership,
-        recorder=ports.recorder,
-        status_settle=settings.clients.status_settle,
-    )
-    workers = Workers(settings.workers.total, settings.workers.per_project)
-    return Runtime(means, ports.random, ports.measures, ports.spans, workers)

@@ -13,19 +13,14 @@ from compute_operator_kit.keys import Kind
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject as Manifest
 
-KIND_NAMES: Final = {
-    kind.plural: kind.kind for kind in vars(kinds).values() if isinstance(kind, Kind)
-} | {
+KNOWN_KINDS: Final = tuple(kind for kind in vars(kinds).values() if isinstance(kind, Kind))
+# Those that nobody makes by hand, by their resources.
+OTHER_KINDS: Final = {
     "subjectaccessreviews": "SubjectAccessReview",
     "leases": "Lease",
     "events": "Event",
     "customresourcedefinitions": "CustomResourceDefinition",
 }
-
-
-def kind_names(group: str, version: str, resource: str) -> str:
-    del group, version
-    return KIND_NAMES.get(resource, "")
 
 
 def definitions(*names: str) -> list[Manifest]:

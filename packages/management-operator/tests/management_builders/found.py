@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
-from compute_management_operator import kinds
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
+from simulated_operators.people import address, destination
+
+from compute_operator_kit.keys import Kind, ObjectKey
 from compute_operator_kit.wire import JsonMapping, JsonObject, member_object, member_text
 from compute_sim_planes.history import Request
+from management_builders.definitions import KNOWN_KINDS
 
 
 def key_to(plane: str, kind: Kind, name: str, namespace: str = "default") -> ObjectKey:
-    return ObjectKey(PlaneName(plane), kind, namespace if kind.namespaced else "", name)
+    return address(plane, kind, name, namespace)
 
 
 def key_of(plane: str, document: JsonMapping) -> ObjectKey:
     """Where a document goes; its kind must be one of ours."""
-    metadata = document["metadata"]
-    assert isinstance(metadata, Mapping)
-    found = next(
-        kind
-        for kind in (*_known_kinds(),)
-        if kind.kind == document["kind"] and kind.api_version == document["apiVersion"]
-    )
-    namespace = str(metadata.get("namespace", "default"))
-    return key_to(plane, found, str(metadata["name"]), namespace)
-
-
-def _known_kinds() -> Iterator[Kind]:
-    return (kind for kind in vars(kinds).values() if isinstance(kind, Kind))
+    return destination(plane, document, KNOWN_KINDS, "default")
 
 
 def name_of(found: JsonObject) -> str:

@@ -17,15 +17,14 @@ the user's own client and is written down as such.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import orjson
+from simulated_operators.ground import START, USER
+from simulated_operators.people import PeopledGround
+from simulated_operators.process import SimulatedProcess
 from typing_extensions import override
 
 from compute_management_operator.admission.review import Answer as Verdict
@@ -38,20 +37,11 @@ from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
 from compute_operator_kit.errors import ThrottledError
-from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.events import Recorder as EventWriter
-from compute_operator_kit.exchange import Answer, Connection, Transport
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
+from compute_operator_kit.exchange import Answer, Transport
+from compute_operator_kit.keys import Kind, ObjectKey
 from compute_operator_kit.metrics_catalogue import EVERY_METRIC, MetricType
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.planes import Plane
-from compute_operator_kit.reconcile import PassSpan
 from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.testing import FakeMeasures, FakeRecorder
+from compute_operator_kit.testing import FakeMeasures
 from compute_operator_kit.wire import (
     Json,
     JsonMapping,
@@ -61,21 +51,20 @@ from compute_operator_kit.wire import (
     member_list,
     member_object,
 )
-from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.identity import User
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
-from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.history import History, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
-from management_builders.definitions import definitions, kind_names, neighbours
+from management_builders.definitions import KNOWN_KINDS, OTHER_KINDS, definitions, neighbours
 from management_builders.documents import (
     a_condition_document,
     a_deployment_status,
@@ -105,7 +94,6 @@ __all__ = [
     "START",
     "USER",
     "Process",
-    "RecordedPasses",
     "Run",
     "Scenario",
     "World",
@@ -116,7 +104,6 @@ __all__ = [
     "definitions",
     "key_of",
     "key_to",
-    "kind_names",
     "member_of",
     "misfits",
     "name_of",
@@ -131,8 +118,6 @@ __all__ = [
     "uid_of",
 ]
 
-START: Final = datetime(2026, 3, 1, tzinfo=UTC)
-USER: Final = authenticated("user", "system:masters")
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 DEFAULTS: Final[JsonObject] = {
     "federation": {"mode": "karmada", "kubeconfigPath": "/etc/compute/hub/kubeconfig"},
@@ -157,44 +142,8 @@ def single_settings(**members: Json) -> ManagementSettings:
 # --- processes ------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class RecordedPasses:
-    """Traces of passes, written into the history."""
-
-    history: History
-    open: list[str] = field(default_factory=list[str])
-    steps: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
-
-    @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
-        name = f"{controller} {key}"
-        self.open.append(name)
-        try:
-            yield _PassRecord(self.history, controller, key)
-        finally:
-            self.open.remove(name)
-
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        self.open.append(name)
-        try:
-            yield
-        finally:
-            self.open.remove(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _PassRecord:
-    history: History
-    controller: str
-    key: ObjectKey
-
-    def set_outcome(self, outcome: str) -> None:
-        self.history.add_pass(self.controller, str(self.key), outcome)
-
-
-class Process:
-    """One operator process: started, stopped, crashed and started again as a new one."""
+class Process(SimulatedProcess[Operator]):
+    """One process of the management operator."""
 
     def __init__(
         self,
@@ -206,18 +155,9 @@ class Process:
         *,
         writes_events: bool = False,
     ) -> None:
-        self.name = name
-        self.life = OperatorLife(name)
-        self.measures = FakeMeasures()
-        self.recorder = FakeRecorder()
-        self.spans = RecordedPasses(world.history)
-        self._world = world
-        # Most tests read events from the fake; in the world they would be writes like any other.
-        self._teller = EventWriter(self._find_events, Reporter(COMPONENT, name), clock)
-        self._writes_events = writes_events
-        self._telling: asyncio.Task[None] | None = None
+        super().__init__(world, name, component=COMPONENT, clock=clock, writes_events=writes_events)
         ports = Ports(
-            connect=self._connect,
+            connect=self.connect,
             clock=clock,
             random=world.clock.random(name),
             places=Places(projects="https://milo.example"),
@@ -227,111 +167,39 @@ class Process:
             spans=self.spans,
         )
         self.operator = Operator(settings, ports)
-        self._leading: asyncio.Task[None] | None = None
-
-    def start(self, *, leads: bool = True) -> None:
-        self.operator.start()
-        if self._writes_events:
-            self._telling = asyncio.create_task(self._teller.run(), name=f"{self.name}:events")
-        if leads:
-            self.begin_leading()
-
-    def record(self, emit: Emit) -> None:
-        """Where the operator tells its events."""
-        self.recorder.record(emit)
-        if self._writes_events:
-            self._teller.record(emit)
-
-    def _find_events(self, plane: PlaneName) -> Events | None:
-        engaged = self.operator.planes.find(plane)
-        return None if engaged is None else engaged.kube
-
-    def reach(self, plane: PlaneName, role: Role) -> Kube:
-        """The process's own way to a plane, for what stands around the operator in a process."""
-        return self._connect(Plane(plane, role), Lane(plane, self._world.clock))
-
-    def begin_leading(self) -> None:
-        self._leading = asyncio.create_task(self.operator.lead(), name=f"{self.name}:leading")
-
-    async def stop(self) -> None:
-        """As on SIGTERM."""
-        self.operator.stop()
-        if self._leading is not None:
-            await asyncio.wait({self._leading})
-        await self._fall_silent()
-        await self.operator.close()
-
-    async def _fall_silent(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait({self._telling})
-
-    async def kill(self) -> None:
-        """Nothing more is sent; what was in memory is gone."""
-        if self._leading is not None:
-            self._leading.cancel()
-            await asyncio.wait({self._leading})
-        await self._fall_silent()
-        await self.operator.close()
 
     async def admit(self, review: JsonObject) -> Verdict:
         return await self.operator.admission.review(review)
 
-    def _connect(self, plane: Plane, lane: Lane) -> Kube:
-        transport = self._world.transport(plane.name, life=self.life)
-        connection = Connection(
-            plane.name, plane.role, transport, lane, measures=self.measures, user_agent=self.name
-        )
-        return KubeHttp(connection, Writer(self.name, self.name))
 
-    def reasons(self, *, kind: Kind | None = None) -> list[str]:
-        """Reasons of the events emitted so far, in order."""
-        return [
-            emit.reason for emit in self.recorder.emitted if kind is None or emit.key.kind == kind
-        ]
+class _MiloDoor:
+    """Milo's root or one of its projects, by the name that the operator has for it."""
 
-
-class _Current:
-    """Whichever plane bears a name now: a restored one answers where the old one did."""
-
-    def __init__(self, world: World, name: str, user: User) -> None:
-        self._world = world
-        self._name = name
-        self._user = user
+    def __init__(self, milo: Milo, name: str, user: User) -> None:
+        self._milo = milo.connect(user)
+        self._place = "" if name == ROOT else project_path(name)
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
-        plane = self._world.planes.get(self._name)
-        if plane is not None:
-            return await plane.connect(self._user).request(method, target, headers, body)
-        assert self._world.milo is not None, f"no plane {self._name!r}"
-        place = "" if self._name == ROOT else project_path(self._name)
-        milo = self._world.milo.connect(self._user)
-        return await milo.request(method, place + target, headers, body)
+        return await self._milo.request(method, self._place + target, headers, body)
 
 
 # --- the world ------------------------------------------------------------------------------------
 
 
-class World:
+class World(PeopledGround):
     """Planes, and everybody who talks to them."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
-        self.clock = clock
-        self.history = History(clock)
-        self.injector = Injector(faults, clock, self.history)
-        self.planes: dict[str, SimulatedPlane] = {}
-        self.links: dict[str, Link] = {}
+        super().__init__(clock, KNOWN_KINDS, others=OTHER_KINDS, faults=faults)
         self.processes: list[Process] = []
-        self.error_lines: list[str] = []
         self.operator_user = OPERATOR
         self.witness = Witness()
         # What stands between a process and a plane, besides faults; for tests that hold requests.
         self.between: Callable[[str, Transport], Transport] = lambda _, transport: transport
         self.webhooks = RegisteredWebhooks()
         self.milo: Milo | None = None  # in its place stands a plain plane with Projects
-        self._lanes: dict[str, Lane] = {}
 
     # planes ----------------------------------------------------------------------------------
 
@@ -339,9 +207,8 @@ class World:
         parts = PlaneParts(
             clock=self.clock, identities=self.clock.identities, webhooks=self.webhooks
         )
-        plane = self.planes[name] = SimulatedPlane(name, parts)
-        self.links.setdefault(name, Link())
-        self.history.listen(name, plane.state.store)
+        plane = SimulatedPlane(name, parts)
+        self.adopt(plane)
         await apply_manifests(plane.connect(), crds)
         await self._grant(plane, side_of(name))
         return plane
@@ -503,17 +370,16 @@ class World:
 
     def transport(self, name: str, *, life: OperatorLife) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
-        faulty = FaultyTransport(
-            self.between(name, _Current(self, name, self.operator_user)),
-            self.injector,
-            plane=name,
-            kinds=kind_names,
-            life=life,
-            link=self.links.setdefault(name, Link()),
-        )
-        return RecordingTransport(
-            faulty, self.history, plane=name, identity=life.name, kinds=kind_names
-        )
+        way = self.between(name, self.way(name, self.operator_user))
+        return self.faulty(way, name, life)
+
+    @override
+    def way(self, name: str, user: User) -> Transport:
+        """Where no plane bears the name, Milo has it."""
+        if name in self.planes:
+            return super().way(name, user)
+        assert self.milo is not None, f"no plane {name!r}"
+        return _MiloDoor(self.milo, name, user)
 
     # processes -------------------------------------------------------------------------------
 
@@ -545,78 +411,7 @@ class World:
         if self.milo is not None:
             await self.milo.close()
 
-    # time ------------------------------------------------------------------------------------
-
-    async def sleep(self, seconds: float) -> None:
-        await self.clock.sleep(timedelta(seconds=seconds))
-
-    async def eventually(self, is_so: Callable[[], Awaitable[bool]], within: float = 60) -> float:
-        """Waits until something is so; how long that took."""
-        begun = self.clock.monotonic()
-        while not await is_so():
-            taken = (self.clock.monotonic() - begun).total_seconds()
-            assert taken < within, f"not so after {within} s"
-            await self.sleep(0.05)
-        return (self.clock.monotonic() - begun).total_seconds()
-
-    # people ----------------------------------------------------------------------------------
-
-    def kube(self, name: str, user: User = USER) -> Kube:
-        """A person's way to a plane: no faults, everything written down."""
-        transport = RecordingTransport(
-            _Current(self, name, user), self.history, plane=name, identity="user", kinds=kind_names
-        )
-        lane = self._lanes.setdefault(name, Lane(PlaneName(name), self.clock))
-        connection = Connection(PlaneName(name), Role.PROJECT, transport, lane)
-        return KubeHttp(connection, Writer("user", "user"))
-
-    async def create(self, plane: str, document: JsonMapping) -> JsonObject:
-        key = key_of(plane, document)
-        made = await self.kube(plane).create(key, document)
-        assert not isinstance(made, AlreadyExists), f"{key} exists"
-        return made.decode()
-
-    async def find(
-        self, plane: str, kind: Kind, name: str, namespace: str = "default"
-    ) -> JsonObject | None:
-        found = await self.kube(plane).get(key_to(plane, kind, name, namespace))
-        return None if isinstance(found, Absent) else found.decode()
-
-    async def get(
-        self, plane: str, kind: Kind, name: str, namespace: str = "default"
-    ) -> JsonObject:
-        found = await self.find(plane, kind, name, namespace)
-        assert found is not None, f"no {kind.kind} {namespace}/{name} on {plane}"
-        return found
-
-    async def exists(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> bool:
-        return await self.find(plane, kind, name, namespace) is not None
-
-    async def is_gone(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> bool:
-        return not await self.exists(plane, kind, name, namespace)
-
-    async def listed(self, plane: str, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        page = await self.kube(plane).list(kind, namespace=namespace)
-        assert isinstance(page, Page), page
-        return [item.snapshot.decode() for item in page.items]
-
-    async def names(self, plane: str, kind: Kind, namespace: str = "") -> list[str]:
-        return sorted(name_of(found) for found in await self.listed(plane, kind, namespace))
-
-    async def patch(
-        self, plane: str, kind: Kind, name: str, body: JsonMapping, namespace: str = "default"
-    ) -> JsonObject:
-        """A merge patch."""
-        answer = await self.kube(plane).patch_merge(key_to(plane, kind, name, namespace), body)
-        assert isinstance(answer, Snapshot), f"no {kind.kind} {namespace}/{name} on {plane}"
-        return answer.decode()
-
-    async def set_status(
-        self, plane: str, kind: Kind, name: str, status: JsonMapping, namespace: str = "default"
-    ) -> None:
-        key = key_to(plane, kind, name, namespace)
-        answer = await self.kube(plane).patch_merge(key, {"status": status}, subresource="status")
-        assert isinstance(answer, Snapshot), f"no {key}"
+    # cells -----------------------------------------------------------------------------------
 
     async def run_deployment(
         self, plane: str, name: str, namespace: str = "default", *, replicas: int = 1
@@ -637,46 +432,16 @@ class World:
     async def add_network(self, plane: str, name: str, namespace: str = "default") -> None:
         await self.create(plane, a_network_document(name, namespace))
 
-    async def delete(self, plane: str, kind: Kind, name: str, namespace: str = "default") -> None:
-        key = key_to(plane, kind, name, namespace)
-        found = await self.kube(plane).get(key)
-        assert isinstance(found, Snapshot), f"no {key}"
-        await self.kube(plane).delete(key, preconditions=Preconditions(found.metadata.uid))
-
     @staticmethod
     def key_of(plane: str, document: JsonMapping) -> ObjectKey:
         return key_of(plane, document)
 
     # what happened ---------------------------------------------------------------------------
 
-    def requests(self, identity: str = "operator") -> list[Request]:
-        return [one for one in self.history.of(Request) if one.caller.identity == identity]
-
-    def writes(
-        self,
-        identity: str = "operator",
-        *,
-        plane: str = "",
-        kind: str = "",
-        controller: str = "",
-        verb: str = "",
-    ) -> list[Request]:
-        """Mutating requests a process has sent so far."""
-        return [
-            request
-            for request in self.requests(identity)
-            if request.address.is_write
-            and plane in {"", request.address.plane}
-            and kind in {"", request.address.kind}
-            and verb in {"", request.address.verb}
-            and request.caller.user_agent.endswith(f"({controller})" if controller else "")
-        ]
-
+    @override
     async def rests(self, minutes: float = 310, identity: str = "operator") -> list[Request]:
-        """What a process writes while nobody does anything; 310 minutes hold ten resyncs."""
-        before = len(self.writes(identity))
-        await self.sleep(minutes * 60)
-        return self.writes(identity)[before:]
+        """310 minutes hold ten resyncs."""
+        return await super().rests(minutes, identity)
 
 
 # --- playing --------------------------------------------------------------------------------------
@@ -693,16 +458,6 @@ class Run:
     world: World
 
 
-class _ErrorLines(logging.Handler):
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._lines = lines
-
-    @override
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-
 def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = True) -> Run:
     """Plays a scenario; the processes it made are stopped at its end.
 
@@ -716,17 +471,9 @@ def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = Tru
         world = World(clock, faults)
         worlds.append(world)
         await world.add_fixed_planes()
-        handler = _ErrorLines(world.error_lines)
-        loggers = [logging.getLogger(f"compute_{name}_operator") for name in ("management",)]
-        loggers.append(logging.getLogger("compute_operator_kit"))
-        for logger in loggers:
-            logger.addHandler(handler)
-        try:
+        with world.heard("compute_management_operator", "compute_operator_kit"):
             await scenario(world)
             await world.close()
-        finally:
-            for logger in loggers:
-                logger.removeHandler(handler)
 
     run(main, seed=seed, start=START, report=report)
     refused = worlds[0].witness.refused

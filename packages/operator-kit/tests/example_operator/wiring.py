@@ -87,6 +87,15 @@ class Operator:
         )
         self.manager = Manager([_controller(ports)], runtime)
 
+    def start(self) -> None:
+        self.engage_hub()
+
+    async def lead(self) -> None:
+        await self.manager.run()
+
+    def stop(self) -> None:
+        self.manager.stop()
+
     def engage_hub(self) -> None:
         self.planes.engage(Plane(HUB, Role.HUB))
 

@@ -8,167 +8,78 @@ the bytes of its requests; only what is below its transport is simulated.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import orjson
+from simulated_operators.ground import START, USER, Ground
+from simulated_operators.process import SimulatedProcess
 from typing_extensions import override
 
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
-from compute_operator_kit.exchange import Answer, Connection, Transport
+from compute_operator_kit.exchange import Connection, Transport
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Kube, NotServed, Page, Preconditions, Writer
 from compute_operator_kit.kube_http import KubeHttp
 from compute_operator_kit.lane import Lane, Limits
 from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.planes import Plane
-from compute_operator_kit.reconcile import PassSpan
-from compute_operator_kit.testing import FakeMeasures, FakeRecorder
 from compute_operator_kit.wire import JsonObject, JsonValue, member_object
 from compute_sim_planes.api_server.identity import authenticated
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
-from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.history import History
 from example_operator.mirror.observe import copy_key
-from example_operator.notes import DEFINITION, HUB, NOTE, WRITER
+from example_operator.notes import DEFINITION, HUB, NOTE
 from example_operator.wiring import Operator, Ports
 
-START: Final = datetime(2026, 3, 1, tzinfo=UTC)
 PROJECTS: Final = ("alpha", "beta")
 OPERATOR: Final = authenticated("operator", "system:masters")
-USER: Final = authenticated("user", "system:masters")
 LIMITS: Final = Limits(qps=200, burst=400)
 
 
-@dataclass(slots=True)
-class RecordedPasses:
-    """Traces of passes, written into the history."""
-
-    history: History
-    open: list[str] = field(default_factory=list)
-
-    @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
-        name = f"{controller} {key}"
-        self.open.append(name)
-        try:
-            yield _PassRecord(self.history, controller, key)
-        finally:
-            self.open.remove(name)
-
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        self.open.append(name)
-        try:
-            yield
-        finally:
-            self.open.remove(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _PassRecord:
-    history: History
-    controller: str
-    key: ObjectKey
-
-    def set_outcome(self, outcome: str) -> None:
-        self.history.add_pass(self.controller, str(self.key), outcome)
-
-
-class Process:
-    """One operator process: started, stopped, crashed and started again as a new one."""
+class Process(SimulatedProcess[Operator]):
+    """One process of the example, which is told its projects when it starts."""
 
     def __init__(self, world: World, name: str, leadership: Leadership, clock: Clock) -> None:
-        self.name = name
-        self.life = OperatorLife(name)
-        self.measures = FakeMeasures()
-        self.recorder = FakeRecorder()
-        self.spans = RecordedPasses(world.history)
-        self._world = world
+        super().__init__(world, name, component="example", clock=clock)
         self.operator = Operator(
             Ports(
-                connect=self._connect,
+                connect=self.connect,
                 clock=clock,
                 random=world.clock.random(name),
                 leadership=leadership,
-                recorder=self.recorder,
+                recorder=self,
                 measures=self.measures,
                 spans=self.spans,
                 limits=LIMITS,
             )
         )
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self, *projects: str) -> None:
-        self.operator.engage_hub()
+    @override
+    def start(self, *projects: str, leads: bool = True) -> None:
+        super().start(leads=leads)
         for project in projects:
             self.operator.engage_project(project)
-        self._task = asyncio.create_task(self.operator.manager.run(), name=f"{self.name}:manager")
-
-    async def stop(self) -> None:
-        """As on SIGTERM."""
-        self.operator.manager.stop()
-        if self._task is not None and not self._task.done():
-            await self._task
-        await self.operator.close()
-
-    async def kill(self) -> None:
-        """Nothing more is sent; what was in memory is gone."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-        await self.operator.close()
-
-    def _connect(self, plane: Plane, lane: Lane) -> Kube:
-        transport = self._world.transport(plane.name, life=self.life)
-        connection = Connection(
-            plane.name, plane.role, transport, lane, measures=self.measures, user_agent=self.name
-        )
-        return KubeHttp(connection, WRITER)
 
 
-class _Current:
-    """Whichever plane bears a name now: a restored one answers where the old one did."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self._world = world
-        self._name = name
-
-    async def request(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        plane = self._world.planes[self._name]
-        return await plane.connect(OPERATOR).request(method, target, headers, body)
-
-
-class World:
+class World(Ground):
     """Planes, and everybody who talks to them."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
-        self.clock = clock
-        self.history = History(clock)
-        self.injector = Injector(faults, clock, self.history)
-        self.planes: dict[str, SimulatedPlane] = {}
-        self.links: dict[str, Link] = {}
+        super().__init__(clock, _kind_names, faults)
         self.processes: list[Process] = []
-        self.error_lines: list[str] = []
         self._actor: asyncio.Task[None] | None = None
 
     async def add_plane(self, name: str, *, with_notes: bool = True) -> SimulatedPlane:
         parts = PlaneParts(clock=self.clock, identities=self.clock.identities)
-        plane = self.planes[name] = SimulatedPlane(name, parts)
-        self.links[name] = Link()
-        self.history.listen(name, plane.state.store)
+        plane = SimulatedPlane(name, parts)
+        self.adopt(plane)
         if with_notes:
             await self.install_notes(name)
         return plane
@@ -177,9 +88,8 @@ class World:
         """Puts an empty plane with the kind alone, and versions that begin anew, in a
         plane's place.
         """
-        old, link = self.planes[name], self.links[name]
+        old = self.planes[name]
         await self.add_plane(name)
-        self.links[name] = link
         await old.close()
 
     async def install_notes(self, name: str) -> None:
@@ -203,17 +113,7 @@ class World:
 
     def transport(self, name: str, *, life: OperatorLife) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
-        faulty = FaultyTransport(
-            _Current(self, name),
-            self.injector,
-            plane=name,
-            kinds=_kind_names,
-            life=life,
-            link=self.links[name],
-        )
-        return RecordingTransport(
-            faulty, self.history, plane=name, identity=life.name, kinds=_kind_names
-        )
+        return self.faulty(self.way(name, OPERATOR), name, life)
 
     def process(
         self,
@@ -233,22 +133,6 @@ class World:
             await process.stop()
         for plane in self.planes.values():
             await plane.close()
-
-    async def sleep(self, seconds: float) -> None:
-        await self.clock.sleep(timedelta(seconds=seconds))
-
-    async def sleep_until(self, seconds: float) -> None:
-        """Until so long after the beginning of the run."""
-        await self.sleep(seconds - self.clock.monotonic().total_seconds())
-
-    async def eventually(self, is_so: Callable[[], Awaitable[bool]], within: float = 60) -> float:
-        """Waits until something is so; how long that took."""
-        begun = self.clock.monotonic()
-        while not await is_so():
-            taken = (self.clock.monotonic() - begun).total_seconds()
-            assert taken < within, f"not so after {within} s"
-            await self.sleep(0.05)
-        return (self.clock.monotonic() - begun).total_seconds()
 
     async def act_on_copies(self) -> None:
         """Stands for whatever acts on copies at the hub: it says Ready about every
@@ -271,13 +155,7 @@ class World:
 
     def kube(self, name: str) -> Kube:
         """The user's way to a plane: no faults, everything written down."""
-        transport = RecordingTransport(
-            self.planes[name].connect(USER),
-            self.history,
-            plane=name,
-            identity="user",
-            kinds=_kind_names,
-        )
+        transport: Transport = self.recorded(self.way(name, USER), name, "user")
         role = Role.HUB if name == HUB else Role.PROJECT
         lane = Lane(PlaneName(name), self.clock)
         return KubeHttp(Connection(PlaneName(name), role, transport, lane), Writer("user", "user"))
@@ -328,16 +206,6 @@ class World:
     async def is_gone(self, key: ObjectKey) -> bool:
         return await self.find(key) is None and await self.find(copy_key(key)) is None
 
-    def writes(self, identity: str = "operator", verb: str = "") -> list[Request]:
-        """Mutating requests a process has sent so far."""
-        return [
-            request
-            for request in self.history.of(Request)
-            if request.caller.identity == identity
-            and request.address.is_write
-            and verb in {"", request.address.verb}
-        ]
-
 
 def a_note(name: str = "n1", plane: str = "alpha") -> ObjectKey:
     return ObjectKey(PlaneName(plane), NOTE, "default", name)
@@ -357,16 +225,6 @@ class Run:
     world: World
 
 
-class _ErrorLines(logging.Handler):
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._lines = lines
-
-    @override
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-
 def play(
     scenario: Callable[[World], Awaitable[None]],
     *faults: Fault,
@@ -382,13 +240,9 @@ def play(
         worlds.append(world)
         for name in (HUB, *projects):
             await world.add_plane(name)
-        handler = _ErrorLines(world.error_lines)
-        logging.getLogger("compute_operator_kit").addHandler(handler)
-        try:
+        with world.heard("compute_operator_kit"):
             await scenario(world)
             await world.close()
-        finally:
-            logging.getLogger("compute_operator_kit").removeHandler(handler)
 
     run(main, seed=seed, start=START, report=report)
     return Run(worlds[0].history, report, worlds[0])

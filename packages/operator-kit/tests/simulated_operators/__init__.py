@@ -1,0 +1,1 @@
+"""What every simulated world of an operator stands on: ground, people, and processes."""
