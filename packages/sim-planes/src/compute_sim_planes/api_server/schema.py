@@ -8,6 +8,9 @@ defaulted once more, because the CRD may have gained a default since.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
 
 from compute_sim_planes.api_server.field_problems import FieldProblem, ProblemKind
 from compute_sim_planes.api_server.schema_model import Schema, SchemaError, parse_schema
@@ -56,4 +59,11 @@ def compile_schema(openapi_v3_schema: JsonObject) -> CompiledSchema:
     """The schema, ready for use. It must be structural: `structural_problems` says so before a CRD
     is taken.
     """
-    return CompiledSchema(parse_schema(openapi_v3_schema), openapi_v3_schema)
+    return _compile(orjson.dumps(openapi_v3_schema))
+
+
+@lru_cache(maxsize=256)
+def _compile(text: bytes) -> CompiledSchema:
+    """Once per schema and process: many planes have the same kinds, and nothing changes one."""
+    document: JsonObject = orjson.loads(text)
+    return CompiledSchema(parse_schema(document), document)

@@ -8,6 +8,9 @@ tests pass that fail on a real plane.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+
+import orjson
 
 from compute_sim_planes.api_server import field_problems as problems
 from compute_sim_planes.api_server.field_problems import FieldProblem
@@ -53,10 +56,17 @@ def structural_problems(
     openapi_v3_schema: JsonObject, path: str = "spec.validation.openAPIV3Schema"
 ) -> list[FieldProblem]:
     """Why the schema cannot be used, sorted as the real server sorts; empty when it can."""
-    found = [*_check_root(openapi_v3_schema, path), *_check_node(openapi_v3_schema, path, "root")]
+    return list(_judge(orjson.dumps(openapi_v3_schema), path))
+
+
+@lru_cache(maxsize=256)
+def _judge(text: bytes, path: str) -> tuple[FieldProblem, ...]:
+    """Once per schema and process: the same definitions come to every plane of a world."""
+    schema: JsonObject = orjson.loads(text)
+    found = [*_check_root(schema, path), *_check_node(schema, path, "root")]
     if not found:
-        found = list(_check_defaults(openapi_v3_schema, path, is_root=True))
-    return sorted(found, key=str)
+        found = list(_check_defaults(schema, path, is_root=True))
+    return tuple(sorted(found, key=str))
 
 
 def _check_root(schema: JsonObject, path: str) -> Iterator[FieldProblem]:
