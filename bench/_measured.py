@@ -27,6 +27,14 @@ from tools.workspace import ROOT
 MIB: Final = 1024 * 1024
 PATIENCE: Final = 300.0
 LOCAL: Final = "127.0.0.1"
+# Libraries of an operator import these where they find them. The lock of no operator's image has
+# them, and the environment of the benchmarks does: 13 MB that nobody gets.
+AS_SHIPPED: Final = """
+import runpy, sys
+sys.modules.update(dict.fromkeys(("kubernetes", "pykube", "psutil")))
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 class Planes:
@@ -90,7 +98,7 @@ class Operator:
         self.began = time.monotonic()
         with (folder / "operator.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, "--server-config", str(file)],
+                [sys.executable, "-c", AS_SHIPPED, module, "--server-config", str(file)],
                 cwd=ROOT,
                 env=dict(environ),
                 stderr=log,

@@ -247,13 +247,14 @@ def _side(plane: str) -> str:
 
 def _use(theatre: Theatre) -> dict[str, _Use]:
     return {
-        name: _use_of(crew.alive[0].process.pid or 0, crew.alive[0].process.rss())
+        name: _use_of(crew.pids[0])
         for name, crew in theatre.crews.items()
         if name in {MANAGEMENT, DFW.name}
     }
 
 
-def _use_of(pid: int, rss: int) -> _Use:
+def _use_of(pid: int) -> _Use:
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     ticks = int(fields[11]) + int(fields[12])  # utime and stime, counted after the name
-    return _Use(ticks / os.sysconf("SC_CLK_TCK"), rss / 1_000_000)
+    rss = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    return _Use(ticks / os.sysconf("SC_CLK_TCK"), rss * os.sysconf("SC_PAGE_SIZE") / 1_000_000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import Field
@@ -142,6 +143,7 @@ def parse_timestamp(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+@lru_cache(maxsize=16)  # one status may say the same moment ten thousand times
 def format_timestamp(moment: datetime) -> str:
     """A moment as Kubernetes writes it: UTC, whole seconds, `Z` (api.md 14, trap 12)."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -395,20 +395,14 @@ QUARANTINED_OVERSIZED: Final = _says(
 
 # --- internal: troubles of ours and steps of a plan -----------------------------------------------
 
-HUB_UNREADABLE: Final = _internal("HubUnreadable", "The hub cannot be read; nothing is changed.")
 PLANE_UNREADABLE: Final = _internal(
     "PlaneUnreadable", "A plane cannot be read; nothing is changed."
 )
 PLANE_GONE: Final = _internal("PlaneGone", "The plane was disengaged while we worked.")
 CACHE_NOT_SYNCED: Final = _internal("CacheNotSynced", "A cache has not seen the plane yet.")
-WRITE_NOT_SEEN: Final = _internal("WriteNotSeen", "The cache has not seen our last write yet.")
 CONFLICT: Final = _internal("Conflict", "Somebody wrote first; the object is read again.")
-THROTTLED: Final = _internal("Throttled", "The server asked us to wait.")
-UNAVAILABLE: Final = _internal("Unavailable", "The server is away or failed to answer.")
 FORBIDDEN: Final = _internal("Forbidden", "The server refused us a right we need.")
 REFUSED: Final = _internal("Refused", "The server refused what we sent, for good.")
-INVARIANT_BROKEN: Final = _internal("InvariantBroken", "Our own code met what cannot be: a bug.")
-MALFORMED_OBJECT: Final = _internal("MalformedObject", "A stored object cannot be read.")
 
 FINALIZER_MISSING: Final = _internal(
     "FinalizerMissing", "Our finalizer is added before anything else."
@@ -445,11 +439,8 @@ DEPLOYMENT_MISSING: Final = _internal(
 )
 CELL_MISSING: Final = _internal("CellMissing", "The hub does not know the cell of an Instance.")
 SLOT_MISSING: Final = _internal("SlotMissing", "A slot has no Instance.")
-SLOT_IN_FLIGHT: Final = _internal("SlotInFlight", "A slot is on its way; others wait for it.")
-SLOT_FOREIGN: Final = _internal("SlotForeign", "A slot holds an Instance of another deployment.")
 STALE_TEMPLATE: Final = _internal("StaleTemplate", "An Instance does not run the current template.")
 SURPLUS: Final = _internal("Surplus", "An Instance is above the wanted number.")
-STRAY: Final = _internal("Stray", "An Instance has a name that is no slot's.")
 NETWORK_READY: Final = _internal("NetworkReady", "The network is ready, so its gate goes.")
 NETWORKING_OFF: Final = _internal("NetworkingOff", "Networking is off, so its gate goes.")
 

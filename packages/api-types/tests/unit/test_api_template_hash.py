@@ -112,18 +112,26 @@ def test_a_found_hash_is_judged_by_value_and_version(
     assert judge_template_hash(found, json.loads(VECTOR)) is verdict
 
 
+def _second(template: JsonValue) -> str:
+    del template
+    return "second"
+
+
+def _third(template: JsonValue) -> str:
+    del template
+    return "third"
+
+
 def test_the_algorithm_before_the_newest_is_read_and_older_ones_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     template = json.loads(VECTOR)
     first = template_hash.ALGORITHMS
-    monkeypatch.setattr(template_hash, "ALGORITHMS", (*first, lambda _: "second"))
+    monkeypatch.setattr(template_hash, "ALGORITHMS", (*first, _second))
     assert derive_template_hash(template) == "v2-second"
     assert judge_template_hash(HASH, template) is HashVerdict.CURRENT
     assert judge_template_hash("v1-0000000000000000", template) is HashVerdict.STALE
     assert judge_template_hash("v2-second", template) is HashVerdict.CURRENT
-    monkeypatch.setattr(
-        template_hash, "ALGORITHMS", (*first, lambda _: "second", lambda _: "third")
-    )
+    monkeypatch.setattr(template_hash, "ALGORITHMS", (*first, _second, _third))
     assert judge_template_hash("v2-second", template) is HashVerdict.CURRENT
     assert judge_template_hash(HASH, template) is HashVerdict.STALE

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
 from compute_management_operator.plane_names import HUB
-from compute_operator_kit.errors import ReconcileError
+from compute_operator_kit.errors import PlaneGoneError, ReconcileError
 from compute_operator_kit.intents import Delete, Emit, Ensure, Intent, SetStatus, Wait
 from compute_operator_kit.keys import Kind
 from compute_operator_kit.measures import Measures
@@ -21,6 +22,7 @@ DROPPED: Final = "compute_federation_dropped_events_total"
 SWEEP_REFUSALS: Final = "compute_sweep_refusals_total"
 LATENCY: Final = "compute_federation_latency_seconds"
 MIRROR_LATENCY: Final = "compute_federation_mirror_latency_seconds"
+OLDEST_PENDING: Final = "compute_oldest_pending_seconds"
 PROJECTION_LAG: Final = "compute_projection_lag_seconds"
 POLICIES: Final = "compute_federation_policies"
 FINALIZERS_HELD: Final = "compute_federation_finalizers_held"
@@ -76,6 +78,27 @@ def count_hub_error(
     if error.plane == HUB:
         code = str(error.status or "none")
         measures.count(HUB_ERRORS, controller=controller, operation=operation, code=code)
+
+
+def is_owed_to_hub(failures: Iterable[ReconcileError]) -> bool:
+    """Whether the hub has not got what a pass had for it."""
+    return any(error.plane == HUB for error in failures)
+
+
+def is_owed_to_project(failures: Iterable[ReconcileError]) -> bool:
+    """Whether a project has not got what a pass had for it; one that is gone gets nothing more."""
+    return any(
+        error.plane not in {"", HUB} and not isinstance(error, PlaneGoneError)
+        for error in failures
+    )
+
+
+def is_waiting_for(applied: Applied, reason: str) -> bool:
+    """Whether a pass ended in waiting for this."""
+    return any(
+        isinstance(outcome.intent, Wait) and outcome.intent.reason == reason
+        for outcome in applied.outcomes
+    )
 
 
 def has_emitted(applied: Applied, reason: str) -> bool:

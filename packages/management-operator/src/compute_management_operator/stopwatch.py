@@ -1,7 +1,9 @@
 """How long it took from a change being seen to what it led to. No I/O.
 
 Started by the first change that concerns a key, stopped by the pass that acted on it, dropped by a
-pass that found nothing to do.
+pass that found nothing to do. What a pass could not get done is owed until a later one does, and
+the age of the oldest such change says how long a far plane has kept us waiting. Passes run only on
+the leader, so a standby, whose watches run too, owes nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from compute_operator_kit.clock import Clock
+from compute_operator_kit.clock import ZERO, Clock
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.measures import Measures
 from compute_operator_kit.outcomes import Effect
@@ -23,12 +25,26 @@ class Stopwatch:
         self._clock = clock
         self._measures = measures
         self._started: dict[ObjectKey, timedelta] = {}
+        self._owed: dict[ObjectKey, timedelta] = {}
 
     def __len__(self) -> int:
         return len(self._started)
 
     def start(self, key: ObjectKey) -> None:
         self._started.setdefault(key, self._clock.monotonic())
+
+    def note_pass(self, key: ObjectKey, *, has_failed: bool) -> None:
+        """A pass ended: what it could not get done is owed, from the first time on."""
+        if has_failed:
+            self._owed.setdefault(key, self._clock.monotonic())
+        else:
+            self._owed.pop(key, None)
+
+    @property
+    def oldest(self) -> timedelta:
+        """The age of what has been owed longest; zero where nothing is."""
+        since = min(self._owed.values(), default=None)
+        return ZERO if since is None else self._clock.monotonic() - since
 
     def end(self, key: ObjectKey, effect: Effect) -> None:
         """It was acted on, or there was nothing to do; anything else and it runs on."""
@@ -50,6 +66,11 @@ class Stopwatch:
         """There was nothing to do."""
         self._started.pop(key, None)
 
+    def end_key(self, key: ObjectKey) -> None:
+        """There is nothing under this key any more."""
+        self.drop(key)
+        self._owed.pop(key, None)
+
     def forget(self, is_gone: Callable[[ObjectKey], bool]) -> None:
-        for key in [key for key in self._started if is_gone(key)]:
-            del self._started[key]
+        for key in [key for key in (*self._started, *self._owed) if is_gone(key)]:
+            self.end_key(key)

@@ -180,7 +180,8 @@ def test_one_bad_project_delays_nobody_and_heals_without_restart(way: str) -> No
         await world.create("bad", a_workload_document())
         world.injector.disarm(fault.id)
         await world.eventually(lambda: world.exists("bad", DEPLOYMENT, "web-us-dfw"), within=90)
-        await world.sleep(5)
+        # Each kind has a back-off of its own, of 30 s at most; the gauge comes every 5.
+        await world.sleep(40)
         assert process.measures.gauges["compute_projects_failing", ()] == 0
 
     play(scenario, fault)

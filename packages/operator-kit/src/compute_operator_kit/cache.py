@@ -1,8 +1,8 @@
 """What one plane holds of one kind, as far as its watch has told: snapshots, indexes, and how far
 we have seen.
 
-Readers get `Snapshot`s: bytes and a read-only header, decoded afresh for whoever asks, so nobody
-can change what the next reader sees. Index functions run once, when an object is stored, on the
+Readers get `Snapshot`s: bytes and a read-only header, decoded for whoever asks, so nobody
+can change what is stored. Index functions run once, when an object is stored, on the
 decoded form that the watch already had; what they return is kept beside the snapshot and is all
 that mapping functions need of the body. The store never asks a plane anything: `reflector.py` fills
 it.

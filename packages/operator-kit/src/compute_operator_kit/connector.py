@@ -1,4 +1,5 @@
-"""How a process reaches its planes: credentials out of files, transports over one session.
+"""How a process reaches its planes: credentials out of files, transports over one session and one
+pool.
 
 The only module that makes clients of real planes. A simulation brings transports of its own and
 never comes here.
@@ -6,7 +7,9 @@ never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -18,7 +21,8 @@ from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.credentials import FileCredentials
 from compute_operator_kit.exchange import Connection
-from compute_operator_kit.http_transport import AiohttpTransport, Tls
+from compute_operator_kit.http_pool import Pool, PooledTransport, open_pool
+from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
 from compute_operator_kit.keys import PlaneName, Role
 from compute_operator_kit.kube import Kube, Writer
 from compute_operator_kit.kube_http import KubeHttp
@@ -29,6 +33,21 @@ from compute_operator_kit.settings import ClientsSettings
 from compute_operator_kit.strict_yaml import Problem
 
 HOME_KUBECONFIG: Final = "KUBECONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What all requests of a process travel on."""
+
+    session: aiohttp.ClientSession  # streams and pages
+    pool: Pool  # single objects
+
+
+@contextlib.asynccontextmanager
+async def open_ways() -> AsyncGenerator[Ways]:
+    """To be opened inside the loop that uses them, and closed at the end."""
+    async with open_session() as session, open_pool() as pool:
+        yield Ways(session, pool)
 
 
 class Identities(Protocol):
@@ -56,7 +75,7 @@ class Connector:
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        ways: Ways,
         identities: Identities,
         clients: ClientsSettings,
         *,
@@ -64,7 +83,7 @@ class Connector:
         component: str,
         version: str,
     ) -> None:
-        self._session = session
+        self._ways = ways
         self._identities = identities
         self._clients = clients
         self._measures = measures
@@ -75,11 +94,13 @@ class Connector:
         credentials = self._identities.to(plane.role)
         found = urlsplit(plane.base_url)
         tls = Tls(lambda: credentials.ssl_context, credentials.server_hostname)
+        origin = f"{found.scheme}://{found.netloc}"
         connection = Connection(
             plane=plane.name,
             role=plane.role,
-            transport=AiohttpTransport(self._session, f"{found.scheme}://{found.netloc}", tls),
+            transport=AiohttpTransport(self._ways.session, origin, tls),
             lane=lane,
+            short=PooledTransport(self._ways.pool, origin, tls),
             credentials=credentials,
             base_path=found.path.rstrip("/"),
             user_agent=self._user_agent,

@@ -68,13 +68,20 @@ class Standing:
     found: Found | Absent | None = None  # None: not read yet, or not to be trusted any more
     seen_since: timedelta = ZERO  # when `found` was first seen like this
     read_at: timedelta = ZERO
+    was_held: bool = False  # somebody else led under the Lease that is absent now
     held_uid: str = ""  # of the Lease we lead under: one made anew under its name is another
     renewed_at: timedelta | None = None  # when the last renewal that worked was sent; None: not led
 
     def after_reading(self, found: Found | Absent, now: timedelta) -> Standing:
         is_same = found == self.found
         return replace(
-            self, found=found, seen_since=self.seen_since if is_same else now, read_at=now
+            self,
+            found=found,
+            seen_since=self.seen_since if is_same else now,
+            read_at=now,
+            was_held=self.was_held
+            if isinstance(found, Absent)
+            else found.holder not in {"", self.me},
         )
 
     def after_writing(self, found: Found, sent: timedelta) -> Standing:
@@ -113,7 +120,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Nobody ever held it: create it in our name."""
+    """Nobody holds it: create it in our name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,9 @@ def _plan_as_candidate(standing: Standing, now: timedelta, timing: Timing) -> St
     match standing.found:
         case None:
             return Read()
+        case Absent() if standing.was_held:
+            # Whoever led under it learns of that with the next renewal, and writes until then.
+            return _await(standing, timing.lease_duration, now, timing) or Create()
         case Absent():
             return Create()
         # Our name without our knowing: a write of ours whose answer was lost. The name is this
@@ -181,11 +191,16 @@ def _plan_as_candidate(standing: Standing, now: timedelta, timing: Timing) -> St
         case Found(holder=holder) as free if holder in {"", standing.me}:
             return Write(free)
         case Found() as held:
-            left = _life_of(held, timing) - (now - standing.seen_since)
-            until_read = timing.retry_period - (now - standing.read_at)
-            if left <= ZERO:
-                return Write(held)
-            return Pause(min(left, until_read)) if until_read > ZERO else Read()
+            return _await(standing, _life_of(held, timing), now, timing) or Write(held)
+
+
+def _await(standing: Standing, life: timedelta, now: timedelta, timing: Timing) -> Step | None:
+    """Looks at it now and then until it has been like this for so long; None: it has."""
+    left = life - (now - standing.seen_since)
+    until_read = timing.retry_period - (now - standing.read_at)
+    if left <= ZERO:
+        return None
+    return Pause(min(left, until_read)) if until_read > ZERO else Read()
 
 
 def _life_of(held: Found, timing: Timing) -> timedelta:

@@ -12,13 +12,13 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from compute_operator_kit.clock import Clock
-from compute_operator_kit.errors import ReconcileError
+from compute_operator_kit.errors import ReconcileError, ThrottledError
 from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.kube import AlreadyExists
@@ -40,8 +40,14 @@ REPEATS_FOR: Final = timedelta(minutes=10)
 # minutes.
 BURST: Final = 25
 REFILL: Final = timedelta(minutes=5)
+# A server that asks to come again is obeyed, so often: a fresh project puts off whoever touches a
+# kind first (neighbours.md 2.1), and that is where the story of a Workload begins.
+TRIES: Final = 5
+LONGEST_PAUSE: Final = timedelta(seconds=30)
 
 logger = logging.getLogger(__name__)
+
+AnswerT = TypeVar("AnswerT")
 
 
 class Events(Protocol):
@@ -178,13 +184,23 @@ class Recorder:
         key = _event_key(_about(emit), repeat.name)
         if is_repeated:
             patch = _patch_body(repeat)
-            if not isinstance(await kube.patch_merge(key, patch), Absent):
+            written = await self._patiently(lambda: kube.patch_merge(key, patch))
+            if not isinstance(written, Absent):
                 return
             # The server's hour was over, or somebody deleted it: what is left to say is new again.
             repeat = self._start_over(emit, now)
-            key = _event_key(_about(emit), repeat.name)
+        body, fresh = self._body(emit, repeat), _event_key(_about(emit), repeat.name)
         # A name that is taken is this very Event: the answer to an earlier attempt was lost.
-        await kube.create(key, self._body(emit, repeat))
+        await self._patiently(lambda: kube.create(fresh, body))
+
+    async def _patiently(self, send: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        """What a server answers once it no longer puts us off; only its own plane waits."""
+        for _ in range(TRIES - 1):
+            try:
+                return await send()
+            except ThrottledError as put_off:
+                await self._clock.sleep(min(put_off.retry_after, LONGEST_PAUSE))
+        return await send()
 
     def _count(self, emit: Emit, now: datetime) -> tuple[Repeat, bool]:
         """Counts before asking for a token, so that what is held back shows in the next count."""

@@ -28,10 +28,9 @@ from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.certificates import ServingCertificate
 from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.configuration import check_files
-from compute_operator_kit.connector import Connector, Identities
+from compute_operator_kit.connector import Connector, Identities, open_ways
 from compute_operator_kit.election import Timing
 from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.http_transport import open_session
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
 from compute_operator_kit.kopf_host import FrontDoor, KopfHost
 from compute_operator_kit.kube import Writer
@@ -125,9 +124,8 @@ class House(ABC, Generic[OperatorT]):
         """Opens what others see of this process, then what it looks at; closed in reverse."""
         stack.callback(self.metrics.shut_down)
         stack.callback(self.tracing.shut_down)
-        session = await stack.enter_async_context(open_session())
         self.connector = Connector(
-            session,
+            await stack.enter_async_context(open_ways()),
             self._identities,
             self._settings.clients,
             measures=self.metrics.measures,

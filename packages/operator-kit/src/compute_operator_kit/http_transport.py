@@ -20,6 +20,8 @@ from aiohttp.tracing import Trace
 from typing_extensions import override
 from yarl import URL
 
+from compute_operator_kit.exchange import LARGEST_IN_ONE
+
 # Deadlines are the caller's (`exchange.py`): a watch has none, and every other request one for all
 # of it.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None)
@@ -27,7 +29,6 @@ _WATCH: Final = "watch=1"  # as `kube_http.py` asks for one
 
 
 DNS_CACHE_SECONDS: Final = 30
-LARGEST_IN_ONE: Final = 512 * 1024  # the library warns from 1 MiB
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -112,7 +113,9 @@ class AiohttpTransport:
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    """What is large is sent piece by piece: in one, it would hold up everything else."""
+    """What is large is sent piece by piece: in one, it would hold up everything else, and the
+    library warns from 1 MiB.
+    """
     return io.BytesIO(body) if body is not None and len(body) > LARGEST_IN_ONE else body
 
 

@@ -114,6 +114,7 @@ class Ensure:
     provisional: bool = False
     settle: timedelta | None = None  # how long a provisional difference waits; None: as configured
     only_under: OnlyUnder | None = None
+    is_final: bool = False  # created, it need not be looked at when it comes back as we made it
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -151,6 +152,7 @@ class SetStatus:
     reason: str
     provisional: bool = False
     settle: timedelta | None = None
+    is_final: bool = False  # it need not be looked at when it comes back as we wrote it
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class Manager:
         self._whole: set[PlaneName] = set()  # planes whose caches were complete once
         self._reported_at: timedelta | None = None
         self._is_stopping = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = ZERO
         runtime.means.planes.listen(self)
 
     # what planes tell ------------------------------------------------------------------------
@@ -137,14 +139,12 @@ class Manager:
             while not self._is_stopping:
                 self._wake.clear()  # first: what arrives from here on is either taken or wakes us
                 self._start_all()
-                timer = self._arm()
-                try:
-                    await self._wake.wait()
-                finally:
-                    timer.cancel()
+                self._arm()
+                await self._wake.wait()
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=GRACE.total_seconds())
         finally:
+            self._disarm()
             await self._abort()
 
     async def _abort(self) -> None:
@@ -153,18 +153,40 @@ class Manager:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _arm(self) -> asyncio.TimerHandle:
-        """Wakes the loop for the next timer of a queue, and now and then to report."""
+    def _arm(self) -> None:
+        """Wakes the loop for the next timer of a queue, and now and then to report.
+
+        Not for a queue that no worker may serve now: its timer may be over already, and would ring
+        without end; a pass that ends wakes the loop by itself. A timer that rings earlier than it
+        must is left alone: it costs a round, and setting it anew in every round costs more than all
+        such rounds.
+        """
         now = self._means.clock.monotonic()
-        dues = (station.queue.next_due() for station in self._turns)
-        waits = [max(ZERO, due - now) for due in dues if due is not None]
-        delay = min([*waits, REPORT_EVERY])
-        return asyncio.get_running_loop().call_later(delay.total_seconds(), self._wake.set)
+        wanted = now + REPORT_EVERY
+        for station in filter(self._has_worker, self._turns):
+            due = station.queue.next_due()
+            if due is not None and due < wanted:
+                wanted = due
+        if self._timer is not None and self._rings_at <= wanted:
+            return
+        self._disarm()
+        self._rings_at = wanted
+        delay = max(ZERO, wanted - now).total_seconds()
+        self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._wake.set()
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     # passes ----------------------------------------------------------------------------------
 
     def _start_all(self) -> None:
-        while len(self._tasks) < self._runtime.workers.total and self._start_one():
+        while self._start_one():
             pass
         self._report()
 
@@ -182,8 +204,7 @@ class Manager:
     def _start_one(self) -> bool:
         """Gives one worker to the first controller, in turn, that has something to do."""
         for place, station in enumerate(self._turns):
-            limit = station.controller.workers
-            if limit is not None and self._active[station.controller.name] >= limit:
+            if not self._has_worker(station):
                 continue
             taken = station.take(self._has_room)
             if taken is not None:
@@ -192,6 +213,12 @@ class Manager:
                 self._start(station, taken)
                 return True
         return False
+
+    def _has_worker(self, station: Station) -> bool:
+        if len(self._tasks) >= self._runtime.workers.total:
+            return False
+        limit = station.controller.workers
+        return limit is None or self._active[station.controller.name] < limit
 
     def _has_room(self, share: str) -> bool:
         return self._in_share[share] < self._runtime.workers.per_share
@@ -234,7 +261,7 @@ class Manager:
                 station.settle(key, judgement)
         finally:
             ended = self._means.clock.monotonic()
-            station.queue.done(key, now=ended)
+            station.end(key, ended)
         self._count(controller, judgement, waited=taken.waited, took=ended - began)
 
     def _count(

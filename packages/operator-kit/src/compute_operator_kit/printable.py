@@ -28,6 +28,8 @@ def cut_to_bytes(text: str, limit: int) -> str:
     """The longest beginning of the text that fits in `limit` bytes of UTF-8, never half a
     character.
     """
+    if len(text) <= limit and text.isascii():
+        return text  # nearly always, and a line has a dozen values
     raw = text.encode("utf-8", errors="backslashreplace")
     if len(raw) <= limit:
         return raw.decode("utf-8")

@@ -32,6 +32,7 @@ GRACE: Final = timedelta(seconds=8)  # operations.md 2
 # Cancelled work needs a moment to unwind; the kubelet's SIGKILL comes at 15 s.
 HARD_EXIT_AFTER: Final = GRACE + timedelta(seconds=4)
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h
+_M_ARENA_MAX: Final = -8
 # Young objects, then how many rounds of these before older ones are looked at too. A pass makes
 # some thousand objects, nearly all of which end with it: with Python's 700 the collector looks at
 # them several times in the middle of a pass, and finds nothing.
@@ -78,6 +79,7 @@ def run_process(main: Callable[[Lifecycle], Coroutine[None, None, None]]) -> Exi
     `main` watches its lifecycle and ends by itself; cancelling it is the last resort.
     """
     return_large_blocks()
+    collect_rarely()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_supervise(main))
@@ -168,12 +170,23 @@ def return_large_blocks() -> None:
     except (OSError, AttributeError):
         return
     set_option(_M_MMAP_THRESHOLD, 128 * 1024)
+    # A heap per thread helps threads that run at once; here one runs at a time.
+    set_option(_M_ARENA_MAX, 1)
+
+
+def collect_rarely() -> None:
+    """From the start: what was imported stays, and what comes and goes is looked at less often.
+
+    The first lists of many planes are when most objects are made and none are garbage.
+    """
+    gc.collect()  # what imports left behind must not be kept for good
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def freeze_heap() -> None:
     """After the first sync: what is in memory now stays, so the collector need not look at it
-    again, and what comes and goes from now on is looked at less often.
+    again.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)

@@ -40,6 +40,8 @@ P = ParamSpec("P")
 
 logger = logging.getLogger(__name__)
 
+LONG: Final = timedelta(milliseconds=20)  # a pass over an ordinary object takes a tenth of it
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -113,12 +115,15 @@ class Steps(Protocol[S]):
 
 async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
     """A pass in four steps; the status is computed and sent also when a write failed."""
+    began = work.clock.monotonic()
     with work.spans.step("observe"):
         seen = steps.observe(key, work.caches)
     if seen is None:
         return Result()
+    await _breathe(work.clock, began)
     with work.spans.step("plan"):
         plan = steps.plan(seen, work.clock.now())
+    await _breathe(work.clock, began)
     with work.spans.step("apply"):
         applied = await work.session.apply(plan)
         told = await work.session.apply(steps.report(seen, applied, work.clock.now()))
@@ -126,6 +131,12 @@ async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
     failures = applied.failures + told.failures
     is_refused = len(applied.errors + told.errors) > len(failures)
     return Result(wait, failures, is_refused=is_refused)
+
+
+async def _breathe(clock: Clock, since: timedelta) -> None:
+    """Lets others run between two steps of a pass over something huge, and of no other."""
+    if clock.monotonic() - since > LONG:
+        await asyncio.sleep(0)
 
 
 class Verdict(StrEnum):

@@ -10,8 +10,9 @@ defines what the result is: both ways give equal values. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from types import MappingProxyType
 from typing import Final
 
@@ -173,19 +174,24 @@ def _metadata_of(header: _Header) -> Metadata:
         header.generation,
         header.creation_timestamp,
         header.deletion_timestamp,
-        MappingProxyType(labels) if labels else NO_TEXTS,
-        MappingProxyType(annotations) if annotations else NO_TEXTS,
+        _share(labels) if labels else NO_TEXTS,
+        _share(annotations) if annotations else NO_TEXTS,
         header.finalizers,
         tuple([_owner_of(owner) for owner in owners]) if owners else (),
     )
 
 
+def _share(texts: dict[str, str]) -> Mapping[str, str]:
+    """Each text once: the labels of ten replicas, on two planes, differ in one of them."""
+    return MappingProxyType({intern(key): intern(text) for key, text in texts.items()})
+
+
 def _owner_of(owner: _Owner) -> OwnerReference:
     return OwnerReference(
-        owner.api_version,
-        owner.kind,
-        owner.name,
-        Uid(owner.uid),
+        intern(owner.api_version),
+        intern(owner.kind),
+        intern(owner.name),
+        Uid(intern(owner.uid)),
         controller=owner.controller,
         block_owner_deletion=owner.block_owner_deletion,
     )

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from compute_operator_kit import measures as names
 from compute_operator_kit.apply import Applier
@@ -38,6 +38,7 @@ from compute_operator_kit.write_gate import Awaited, WriteGate
 
 logger = logging.getLogger(__name__)
 
+MOST_HEARD: Final = 16  # while one pass runs; more than it writes to objects that wake it
 
 # A cache by its plane, or, while no plane of a role is engaged, by that role.
 _Cache: TypeAlias = tuple[PlaneName | Role, Kind]
@@ -78,6 +79,8 @@ class Station:
         # By the cache that is not complete, so that one that becomes so wakes its own keys only.
         self._unsynced: dict[_Cache, dict[ObjectKey, None]] = {}
         self._held: set[ObjectKey] = set()  # waiting for a store, which will call once
+        # Of keys in work; judged when their pass has ended.
+        self._heard: dict[ObjectKey, list[tuple[Change, Priority]]] = {}
         self._added = 0
 
     # waking ----------------------------------------------------------------------------------
@@ -104,11 +107,23 @@ class Station:
         return tell
 
     def _map(self, mapper: Mapper, change: Change, priority: Priority) -> None:
-        for found in mapper(change, self._planes):
+        for found in dict.fromkeys(mapper(change, self._planes)):  # a write is recognised once
             if isinstance(found, Dropped):
                 self._count_dropped(found)
-            else:
+            elif self.queue.is_in_work(found):
+                self._hear(found, change, priority)
+            elif not self._gate.recognise(found, change):
                 self.wake(found, priority)
+
+    def _hear(self, key: ObjectKey, change: Change, priority: Priority) -> None:
+        """A change while its key is in work may be what this very pass writes: the answer to a
+        write and the write itself come back in either order.
+        """
+        heard = self._heard.setdefault(key, [])
+        if len(heard) < MOST_HEARD:
+            heard.append((change, priority))
+        else:
+            self.wake(key, priority)
 
     def _count_dropped(self, dropped: Dropped) -> None:
         if self.controller.dropped_metric:
@@ -236,6 +251,13 @@ class Station:
         return None
 
     # settling --------------------------------------------------------------------------------
+
+    def end(self, key: ObjectKey, now: timedelta) -> None:
+        """A pass is over: the key may be taken again, at once if it has something to look at."""
+        self.queue.done(key, now=now)
+        for change, priority in self._heard.pop(key, ()):
+            if not self._gate.recognise(key, change):
+                self.wake(key, priority)
 
     def settle(self, key: ObjectKey, judgement: Judgement) -> None:
         """A pass ended: remembers what failed and decides when to look again."""

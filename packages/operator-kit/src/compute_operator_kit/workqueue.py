@@ -147,6 +147,9 @@ class FairQueue(Generic[K]):
             self._enqueue(key, again[0], again[1], now)
         return now - work.since
 
+    def is_in_work(self, key: K) -> bool:
+        return key in self._working
+
     def forget(self, is_gone: Callable[[K], bool]) -> int:
         """Drops what is ready or waiting and gone; what is in work ends by itself, and
         not again.

@@ -83,17 +83,21 @@ class Federation:
         self._lookups = Lookups(reads, namespaces, self._guard, tools.clock)
         self._latency = Stopwatch(hub_measures.LATENCY, tools.clock, tools.measures)
         self._mirror = Stopwatch(hub_measures.MIRROR_LATENCY, tools.clock, tools.measures)
+        # A rate over a series that begins with its first event misses that event.
+        tools.measures.count(hub_measures.IDENTITY_CONFLICTS, 0, controller=NAME)
+        tools.measures.count(hub_measures.SWEEP_REFUSALS, 0, kind=DEPLOYMENT.kind)
 
     # --- waking ---------------------------------------------------------------------------------
 
     def map_deployment(self, change: Change, _: Caches) -> Iterable[ObjectKey]:
-        self._latency.start(change.key)
+        if mapping.is_news_for_hub(change):
+            self._latency.start(change.key)
         return (change.key,)
 
     def map_copy(self, change: Change, caches: Caches) -> Iterable[ObjectKey | Dropped]:
         for found in mapping.map_copy(change, caches):
-            if isinstance(found, ObjectKey):
-                self._mirror.start(found)
+            if isinstance(found, ObjectKey) and change.before is not None:
+                self._mirror.start(found)  # a copy that is new says nothing yet
             yield found
 
     # --- a pass ---------------------------------------------------------------------------------
@@ -129,6 +133,7 @@ class Federation:
 
     def _note_error(self, key: ObjectKey, error: ReconcileError, caches: Caches) -> None:
         hub_measures.count_hub_error(error, NAME, "read", self._tools.measures)
+        self._latency.note_pass(key, has_failed=hub_measures.is_owed_to_hub((error,)))
         if error.plane == HUB:
             entry = caches.view(key.plane, DEPLOYMENT).entry(key.namespace, key.name)
             is_going = entry is not None and entry.metadata.is_deleting
@@ -140,7 +145,7 @@ class Federation:
 
     def _forget_key(self, key: ObjectKey) -> None:
         self._memory.end(key)
-        self._latency.drop(key)
+        self._latency.end_key(key)
         self._mirror.drop(key)
 
     # --- counting -------------------------------------------------------------------------------
@@ -149,7 +154,8 @@ class Federation:
         measures = self._tools.measures
         hub_measures.count_writes(applied, measures)
         hub_measures.count_hub_errors(applied, NAME, measures)
-        if hub_measures.has_emitted(applied, reasons.HUB_IDENTITY_CONFLICT):
+        # Told once and counted by every pass that meets it, for as long as it lasts.
+        if hub_measures.is_waiting_for(applied, reasons.HUB_IDENTITY_CONFLICT):
             measures.count(hub_measures.IDENTITY_CONFLICTS, controller=NAME)
         if hub_measures.has_emitted(applied, reasons.MASS_DELETE_REFUSED):
             measures.count(hub_measures.SWEEP_REFUSALS, kind=DEPLOYMENT.kind)
@@ -160,6 +166,7 @@ class Federation:
         """
         if not any(isinstance(outcome.intent, SetStatus) for outcome in applied.outcomes):
             self._mirror.drop(seen.key)
+        self._latency.note_pass(seen.key, has_failed=hub_measures.is_owed_to_hub(applied.failures))
         for outcome in applied.outcomes:
             match outcome.intent:
                 case Ensure(key=key) if key.plane == HUB and key.kind == DEPLOYMENT:
@@ -176,6 +183,8 @@ class Federation:
             measures.gauge(hub_measures.FINALIZERS_HELD, number, reason=held)
         orphans = self._memory.episodes.count()[reasons.ORPHANED]
         measures.gauge(hub_measures.ORPHANED, orphans)
+        owed = self._latency.oldest.total_seconds()
+        measures.gauge(hub_measures.OLDEST_PENDING, owed, controller=NAME)
         if HUB in self._caches.planes(Role.HUB):
             view = self._caches.view(HUB, DEPLOYMENT)
             for cells in ("0", "1", "many"):

@@ -27,6 +27,19 @@ def map_copy(change: Change, caches: Caches) -> Iterable[ObjectKey | Dropped]:
     return dict.fromkeys(_source_of(entry, caches) for entry in change.entries)
 
 
+def is_news_for_hub(change: Change) -> bool:
+    """Whether a project deployment may say something that its copy does not: no status does."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return True
+    was, now = before.metadata, after.metadata
+    return (was.generation, was.is_deleting, was.annotations) != (
+        now.generation,
+        now.is_deleting,
+        now.annotations,
+    )
+
+
 def map_hub_namespace(change: Change, caches: Caches) -> Iterator[ObjectKey]:
     """A hub namespace → the deployments that recorded it, by what its labels said and say."""
     for plane in _named_projects(change.entries, caches):

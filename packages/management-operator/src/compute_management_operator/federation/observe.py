@@ -128,7 +128,7 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
 
 
 def read_deployment(snapshot: Snapshot) -> Deployment:
-    body = snapshot.decode()
+    body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     return Deployment(snapshot.key, snapshot.metadata, spec, status)
 

@@ -31,7 +31,7 @@ from compute_operator_kit.clock import ZERO, age_of
 from compute_operator_kit.errors import InvalidSpecError
 from compute_operator_kit.intents import Ensure, Intent, Plan, SetStatus, Wait
 from compute_operator_kit.objects import Absent, Unreadable
-from compute_operator_kit.outcomes import Applied
+from compute_operator_kit.outcomes import Applied, Effect
 from compute_operator_kit.wire import (
     Json,
     JsonObject,
@@ -64,6 +64,9 @@ def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
         return Plan()
     refused = _refusals(seen, deployment, applied)
     copy = seen.copy
+    if _is_made_now(seen, applied):
+        # Nobody has said anything yet; we come back for it, and for no event of our own.
+        return Plan((*refused, Wait(seen.key, reasons.CELL_REPORT_AWAITED, PATIENCE)))
     if isinstance(copy, Absent) or not _is_about(seen, deployment, copy):
         # No copy yet, or one of another city: what was last known stands.
         return Plan(refused)
@@ -73,6 +76,16 @@ def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
     if left > ZERO:
         return Plan((*refused, Wait(seen.key, reasons.CELL_REPORT_AWAITED, left)))
     return Plan((*refused, _written(deployment, _waiting(seen, deployment, now))))
+
+
+def _is_made_now(seen: Seen, applied: Applied) -> bool:
+    """Whether this pass has made the copy."""
+    return isinstance(seen.copy, Absent) and any(
+        outcome.effect is Effect.WRITTEN
+        and isinstance(outcome.intent, Ensure)
+        and outcome.intent.key == seen.copy_key
+        for outcome in applied.outcomes
+    )
 
 
 def has_report(copy: Deployment) -> bool:
@@ -200,6 +213,7 @@ def _written(deployment: Deployment, status: JsonObject) -> SetStatus:
         provisional=conditions.provisional(
             "WorkloadDeployment", tuple(_told(status)), tuple(_told(deployment.status))
         ),
+        is_final=True,  # nothing is derived from what we said ourselves
     )
 
 

@@ -147,5 +147,5 @@ def _policies(key: ObjectKey, caches: Caches) -> Iterator[Policy]:
 
 
 def _read_policy(entry: Entry, code: str) -> Policy:
-    spec = member_object(entry.snapshot.decode(), "spec")
+    spec = member_object(entry.snapshot.read(), "spec")
     return Policy(entry.key, entry.metadata, code, spec)

@@ -78,6 +78,9 @@ class Projection:
         reads = FreshReads(tools.reach, WRITER)
         self._lookups = Lookups(reads, namespaces, self._guard, tools.clock)
         self._lag = Stopwatch(hub_measures.PROJECTION_LAG, tools.clock, tools.measures)
+        # A rate over a series that begins with its first event misses that event.
+        tools.measures.count(hub_measures.IDENTITY_CONFLICTS, 0, controller=NAME)
+        tools.measures.count(hub_measures.SWEEP_REFUSALS, 0, kind=INSTANCE.kind)
 
     # --- waking ---------------------------------------------------------------------------------
 
@@ -101,10 +104,11 @@ class Projection:
             fresh = await self._lookups.look_up(key, work.caches)
         except ReconcileError as error:
             hub_measures.count_hub_error(error, NAME, "read", self._tools.measures)
+            self._lag.note_pass(key, has_failed=hub_measures.is_owed_to_project((error,)))
             raise
         if fresh is None:
             self._episodes.end(key)
-            self._lag.drop(key)
+            self._lag.end_key(key)
             return Result()
         steps = ProjectionSteps(fresh, self._known(key))
         result = await run_steps(steps, key, work)
@@ -137,6 +141,7 @@ class Projection:
         hub_measures.count_hub_errors(applied, NAME, measures)
         if hub_measures.has_emitted(applied, reasons.MASS_DELETE_REFUSED):
             measures.count(hub_measures.SWEEP_REFUSALS, kind=INSTANCE.kind)
+        self._lag.note_pass(seen.key, has_failed=hub_measures.is_owed_to_project(applied.failures))
         for outcome in applied.outcomes:
             match outcome.intent:
                 case Ensure(key=key, reason=reason) if key.plane == HUB:
@@ -157,7 +162,9 @@ class Projection:
         logger.error("Quarantining Instance", extra={"Instance": place, "reason": reason})
 
     def report(self) -> None:
-        """Gauges, from the cache."""
+        """Gauges, from the cache and what passes owe."""
+        owed = self._lag.oldest.total_seconds()
+        self._tools.measures.gauge(hub_measures.OLDEST_PENDING, owed, controller=NAME)
         caches = self._tools.reach.caches
         if HUB not in caches.planes(Role.HUB):
             return

@@ -134,7 +134,7 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
-    body = snapshot.decode()
+    body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     # The whole is larger than its parts: only a large object is measured a second time.
     size = len(snapshot.raw)

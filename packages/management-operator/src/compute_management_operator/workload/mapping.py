@@ -19,10 +19,10 @@ from compute_management_operator.workload.observe import (
     read_placements,
     workload_uid_of,
 )
-from compute_operator_kit.cache import Caches, Change, IndexFunction
+from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Metadata
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_operator_kit.wire import Json, JsonObject, member_object
 
 # Of Workloads; those that a pass reads too are `observe`'s.
 UID: Final = "uid"
@@ -79,11 +79,34 @@ def map_deployment(change: Change, caches: Caches) -> Iterable[ObjectKey]:
     """Its Workload, and whoever would like to use its name: a name that is freed heals a
     collision.
     """
+    if _is_only_marked(change):
+        return
     for entry in change.entries:
         for uid in entry.values.get(DEPLOYMENTS_BY_WORKLOAD, ()):
             yield from _workloads(change, caches, UID, uid)
     place = f"{change.key.namespace}/{change.key.name}"
     yield from _workloads(change, caches, DEPLOYMENT_NAME, place)
+
+
+def _is_only_marked(change: Change) -> bool:
+    """Whether nothing changed but finalizers and annotations, which no Workload looks at: this is
+    what federation does to every deployment.
+    """
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return False
+    was, now = before.metadata, after.metadata
+    if (was.finalizers, was.annotations) == (now.finalizers, now.annotations):
+        return False  # then it is something else
+    if (was.uid, was.generation, was.is_deleting) != (now.uid, now.generation, now.is_deleting):
+        return False
+    if (was.labels, was.owners) != (now.labels, now.owners):
+        return False
+    return _status_of(before) == _status_of(after)
+
+
+def _status_of(entry: Entry) -> Json:
+    return entry.snapshot.read().get("status")
 
 
 def map_location(change: Change, caches: Caches) -> Iterable[ObjectKey]:

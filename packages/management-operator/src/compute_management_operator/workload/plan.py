@@ -200,9 +200,9 @@ def _removal(seen: Seen, deployment: Deployment, unchanged: IfUnchanged | None) 
 
 
 def _deployments(seen: Seen) -> Iterator[Intent]:
-    placements = wanted_identities(seen)
+    placements, owner = wanted_identities(seen), _owner(seen)
     for identity, verdict in verdicts(seen).items():
-        wanted = _wanted(seen, identity, placements[identity])
+        wanted = _wanted(seen, identity, placements[identity], owner)
         match verdict:
             case Placed(deployment) if not deployment.metadata.is_deleting:
                 yield Ensure(
@@ -212,7 +212,8 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
                     uid=deployment.metadata.uid,
                 )
             case ToCreate(name) if not seen.is_project_deleting:
-                created = Ensure(deployment_key(seen, name), wanted, reasons.ABSENT)
+                # New, it says nothing that this pass has not counted in already.
+                created = Ensure(deployment_key(seen, name), wanted, reasons.ABSENT, is_final=True)
                 yield created
                 message = f'Created deployment "{name}" for city "{identity.city_code}"'
                 yield _told(seen, reasons.DEPLOYMENT_CREATED, message, created)
@@ -221,15 +222,8 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
                 continue
 
 
-def _wanted(seen: Seen, identity: Identity, placement: Placement) -> Owned:
-    spec: JsonMapping = {
-        "workloadRef": {"name": seen.key.name, "uid": seen.metadata.uid},
-        "placementName": identity.placement,
-        "cityCode": identity.city_code,
-        "template": seen.template,
-        "scaleSettings": placement.scale_settings,
-    }
-    owner = OwnerReference(
+def _owner(seen: Seen) -> OwnerReference:
+    return OwnerReference(
         api_version=WORKLOAD.api_version,
         kind=WORKLOAD.kind,
         name=seen.key.name,
@@ -237,6 +231,16 @@ def _wanted(seen: Seen, identity: Identity, placement: Placement) -> Owned:
         controller=True,
         block_owner_deletion=True,
     )
+
+
+def _wanted(seen: Seen, identity: Identity, placement: Placement, owner: OwnerReference) -> Owned:
+    spec: JsonMapping = {
+        "workloadRef": {"name": seen.key.name, "uid": seen.metadata.uid},
+        "placementName": identity.placement,
+        "cityCode": identity.city_code,
+        "template": seen.template,
+        "scaleSettings": placement.scale_settings,
+    }
     return Owned(
         labels={labels.WORKLOAD_UID: seen.metadata.uid},
         owners=(owner,),

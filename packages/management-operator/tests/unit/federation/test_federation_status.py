@@ -84,6 +84,16 @@ def test_young_copy_without_a_report_is_looked_at_again_when_it_is_sixty_seconds
     assert told(seen) == Plan.of(Wait(KEY, reasons.CELL_REPORT_AWAITED, left))
 
 
+@pytest.mark.spec("M-61")
+def test_copy_made_by_this_pass_is_looked_at_when_it_is_sixty_seconds_old() -> None:
+    seen = a_moment(copy=Absent())
+    made = Ensure(seen.copy_key, Owned(), reasons.NOT_FEDERATED, is_final=True)
+    for effect, waits in ((Effect.WRITTEN, True), (Effect.HELD, False), (Effect.FAILED, False)):
+        found = report(seen, Applied((Outcome(made, effect),)), NOW)
+        awaited = Wait(KEY, reasons.CELL_REPORT_AWAITED, PATIENCE)
+        assert found == (Plan.of(awaited) if waits else Plan())
+
+
 # --- waiting --------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from compute_management_operator.episodes import Episodes
+from compute_management_operator.hub_measures import is_owed_to_hub, is_owed_to_project
 from compute_management_operator.stopwatch import Stopwatch
+from compute_operator_kit.clock import ZERO
+from compute_operator_kit.errors import PlaneGoneError, UnavailableError
 from compute_operator_kit.intents import Plan, Wait
 from compute_operator_kit.outcomes import Effect
 from compute_operator_kit.testing import FakeClock, FakeMeasures, a_key
@@ -71,3 +74,41 @@ def test_stopwatch_that_led_to_nothing_is_dropped() -> None:
     watch.forget(lambda key: key.name == "b")
     assert len(watch) == 0
     assert measures.values == {}
+
+
+def test_what_a_pass_could_not_do_is_owed_from_the_first_failure_until_it_is_done() -> None:
+    clock = FakeClock()
+    watch = Stopwatch("seconds", clock, FakeMeasures())
+    watch.start(KEY)
+    clock.pass_time(SECOND)
+    assert watch.oldest == ZERO
+    for _ in range(2):
+        watch.note_pass(KEY, has_failed=True)
+        clock.pass_time(SECOND)
+    watch.note_pass(a_key("b"), has_failed=True)
+    assert watch.oldest == 2 * SECOND
+    watch.note_pass(KEY, has_failed=False)
+    clock.pass_time(SECOND)
+    assert watch.oldest == SECOND
+    watch.forget(lambda key: key.name == "b")
+    assert watch.oldest == ZERO
+
+
+def test_a_key_under_which_nothing_is_owes_nothing() -> None:
+    clock = FakeClock()
+    watch = Stopwatch("seconds", clock, FakeMeasures())
+    watch.note_pass(KEY, has_failed=True)
+    watch.end_key(KEY)
+    clock.pass_time(SECOND)
+    assert watch.oldest == ZERO
+
+
+def test_a_plane_that_is_gone_is_owed_nothing() -> None:
+    away, gone = (
+        kind("Word", "reading", plane="project-a") for kind in (UnavailableError, PlaneGoneError)
+    )
+    hub = UnavailableError("Word", "reading", plane="@hub")
+    assert is_owed_to_project([away])
+    assert not is_owed_to_project([gone, hub])
+    assert is_owed_to_hub([away, hub])
+    assert not is_owed_to_hub([away, gone])

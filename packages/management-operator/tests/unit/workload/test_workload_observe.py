@@ -338,6 +338,45 @@ def test_a_deployment_concerns_its_workload_before_and_after() -> None:
     assert [key.name for key in found] == ["web", "far"]
 
 
+def with_status(found: Snapshot, replicas: int) -> Snapshot:
+    body = found.decode()
+    body["status"] = {"replicas": replicas}
+    return parse_object(ACME, DEPLOYMENT, body, None).snapshot
+
+
+def test_marks_that_federation_leaves_on_a_deployment_concern_no_workload() -> None:
+    world = World(workloads=TWO)
+    marks: JsonObject = {"finalizers": ["x/y"], "annotations": {labels.FEDERATION_NAMESPACE: "h"}}
+    bare = with_status(a_deployment("web-us-dfw"), 1)
+    marked = a_deployment("web-us-dfw", metadata={"ownerReferences": [OWNER], **marks})
+    assert not list(mapping.map_deployment(changed(bare, with_status(marked, 1)), world.caches))
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        {"generation": 2},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+        {"labels": {"a": "b"}},
+        {"ownerReferences": []},
+        {"uid": "another"},
+    ],
+)
+def test_whatever_else_changes_with_the_marks_concerns_the_workload(also: JsonObject) -> None:
+    world = World(workloads=TWO)
+    marks: JsonObject = {"ownerReferences": [OWNER], "finalizers": ["x/y"], **also}
+    change = changed(a_deployment("web-us-dfw"), a_deployment("web-us-dfw", metadata=marks))
+    assert "web" in {key.name for key in mapping.map_deployment(change, world.caches)}
+
+
+def test_a_status_that_comes_with_the_marks_concerns_the_workload() -> None:
+    world = World(workloads=TWO)
+    marks: JsonObject = {"ownerReferences": [OWNER], "finalizers": ["x/y"]}
+    marked = with_status(a_deployment("web-us-dfw", metadata=marks), 2)
+    change = changed(with_status(a_deployment("web-us-dfw"), 1), marked)
+    assert "web" in {key.name for key in mapping.map_deployment(change, world.caches)}
+
+
 @pytest.mark.spec("M-13")
 def test_a_name_that_is_freed_concerns_whoever_would_use_it() -> None:
     world = World(workloads=TWO)

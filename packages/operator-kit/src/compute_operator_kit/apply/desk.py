@@ -223,14 +223,14 @@ class Desk:
 
     # after a write ---------------------------------------------------------------------------
 
-    def note(self, found: Snapshot, answer: Snapshot | Absent) -> None:
+    def note(self, found: Snapshot, answer: Snapshot | Absent, *, is_final: bool = False) -> None:
         """Remembers a write, and has the key wait until the caches have seen it."""
         if isinstance(answer, Absent) or _is_released(answer):
             self.gate.vanished(self.root, found.key, found.metadata.uid)
             return
         first = self.own.get(found.key)
         self.own[found.key] = Own(first.before if first else found, answer)
-        self.gate.wrote_at(self.root, answer)
+        self.gate.wrote_at(self.root, answer, is_final=is_final)
 
     def equal(self, intent: Ensure | SetStatus, part: Part) -> Outcome:
         self.memory.settle(intent.key, part)

@@ -40,7 +40,7 @@ async def add_finalizer(desk: Desk, intent: AddFinalizer) -> Outcome:
 def _missing(found: Snapshot, intent: AddFinalizer) -> tuple[PatchStep, ...]:
     """The steps to the finalizer and its annotations, which travel together."""
     wanted = Owned(annotations=dict(intent.annotations))
-    steps = compare(found.decode(), wanted).steps if intent.annotations else ()
+    steps = compare(found.read(), wanted).steps if intent.annotations else ()
     held = found.metadata.finalizers
     if intent.finalizer in held:
         return steps
@@ -100,7 +100,7 @@ async def remove_gate(desk: Desk, intent: RemoveGate) -> Outcome:
 
 def _find_gate(found: Snapshot, intent: RemoveGate) -> int | None:
     """The place of the gate in its list; None where there is no such gate, list or parent."""
-    at: Json = found.decode()
+    at: Json = found.read()
     for name in intent.path:
         at = at.get(name) if isinstance(at, dict) else None
     entries = at if isinstance(at, list) else []

@@ -17,7 +17,7 @@ async def set_status(desk: Desk, intent: SetStatus) -> Outcome:
     found = await _find(desk, intent)
     if isinstance(found, Absent):
         return Outcome(intent, Effect.SKIPPED, "Vanished")
-    body = found.decode()
+    body = found.read()
     status = body.get("status")
     if is_same(status, intent.status) or desk.memory.is_residue(
         intent.key, Part.STATUS, lambda: digest(status, intent.status)
@@ -51,10 +51,12 @@ async def _send(desk: Desk, intent: SetStatus, found: Snapshot, body: JsonObject
     )
     if isinstance(answer, Absent):
         return Outcome(intent, Effect.SKIPPED, "Vanished")
-    desk.note(found, answer)
     desk.memory.settle(intent.key, Part.STATUS)
     left = _status_of(answer)
-    if is_same(left, intent.status):
+    is_kept = is_same(left, intent.status)
+    # What the server made something else of is for the next pass to see.
+    desk.note(found, answer, is_final=intent.is_final and is_kept)
+    if is_kept:
         desk.memory.drop_residue(intent.key, Part.STATUS)
     else:
         desk.memory.keep_residue(intent.key, Part.STATUS, digest(left, intent.status))
@@ -79,4 +81,4 @@ def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
 
 
 def _status_of(snapshot: Snapshot) -> Json:
-    return snapshot.decode().get("status")
+    return snapshot.read().get("status")

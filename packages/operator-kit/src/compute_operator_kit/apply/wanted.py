@@ -19,7 +19,7 @@ async def ensure(desk: Desk, intent: Ensure) -> Outcome:
     if intent.uid is None:
         return await _create(desk, intent)
     found = await desk.find_same(intent.key, intent.uid)
-    body = found.decode()
+    body = found.read()
     difference = compare(body, intent.wanted)
     if not difference or desk.memory.is_residue(
         intent.key, Part.OBJECT, lambda: fingerprint(body, intent.wanted)
@@ -70,12 +70,12 @@ async def _create(desk: Desk, intent: Ensure) -> Outcome:
         raise moved_on(intent.key)  # there a moment ago and gone again
     if isinstance(answer, Absent):
         raise moved_on(intent.key)
-    desk.note(answer, answer)
+    desk.note(answer, answer, is_final=intent.is_final)
     return _written(desk, intent, answer)
 
 
 def _is_wanted(live: Snapshot | Absent, intent: Ensure) -> bool:
-    return isinstance(live, Snapshot) and not compare(live.decode(), intent.wanted)
+    return isinstance(live, Snapshot) and not compare(live.read(), intent.wanted)
 
 
 def _judge_taken(desk: Desk, intent: Ensure, live: Snapshot) -> Outcome:
@@ -94,7 +94,7 @@ def _judge_taken(desk: Desk, intent: Ensure, live: Snapshot) -> Outcome:
 
 def _written(desk: Desk, intent: Ensure, answer: Snapshot) -> Outcome:
     desk.memory.settle(intent.key, Part.OBJECT)
-    body = answer.decode()
+    body = answer.read()
     if compare(body, intent.wanted):
         mark = fingerprint(body, intent.wanted)
         desk.memory.keep_residue(intent.key, Part.OBJECT, mark)

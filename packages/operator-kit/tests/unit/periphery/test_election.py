@@ -97,6 +97,18 @@ def test_a_candidate_does_what_its_standing_asks_for(
     assert plan_step(standing, seconds(now), TIMING) == step
 
 
+def test_a_lease_that_was_held_and_is_gone_is_left_alone_until_its_leader_has_noticed() -> None:
+    held = Standing(ME).after_reading(a_lease(), seconds(0))
+    gone = held.after_reading(Absent(), seconds(2))
+    assert plan_step(gone, seconds(2), TIMING) == Pause(seconds(2))
+    assert plan_step(gone, seconds(4), TIMING) == Read()
+    still = gone.after_reading(Absent(), seconds(16))
+    assert plan_step(still, seconds(16.5), TIMING) == Pause(seconds(0.5))
+    assert plan_step(still, seconds(17), TIMING) == Create()
+    released = held.after_reading(a_lease(""), seconds(2)).after_reading(Absent(), seconds(4))
+    assert plan_step(released, seconds(4), TIMING) == Create()
+
+
 @given(
     st.floats(0, 100),
     st.floats(0, 100),

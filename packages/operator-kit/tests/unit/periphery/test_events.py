@@ -8,12 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
-from compute_operator_kit.errors import ForbiddenError, ReconcileError, UnavailableError
+from compute_operator_kit.errors import (
+    ForbiddenError,
+    ReconcileError,
+    ThrottledError,
+    UnavailableError,
+)
 from compute_operator_kit.events import (
     BURST,
     EVENT,
     QUEUE_LIMIT,
+    TRIES,
     Recorder,
     Reporter,
     derive_event_name,
@@ -246,6 +253,32 @@ async def test_an_event_that_cannot_be_written_hurts_nobody(
     await world.record(an_emit())
 
     assert len(world.events.stored) == 1
+
+
+async def test_a_server_that_asks_to_come_again_is_obeyed(world: World) -> None:
+    pause = timedelta(seconds=2)
+    world.events.next_error = ThrottledError("TooManyRequests", "later", retry_after=pause)
+    world.recorder.record(an_emit())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert world.events.stored == {}
+    world.clock.pass_time(pause)
+    await world.recorder.drain()
+    assert world.events.only["count"] == 1
+    assert world.recorder.dropped == 0
+
+
+async def test_a_server_that_asks_for_ever_is_left_alone(world: World) -> None:
+    class Busy(FakeEvents):
+        @override
+        async def _admit(self, verb: str) -> None:
+            self.writes.append(verb)
+            raise ThrottledError("TooManyRequests", "later", retry_after=timedelta())
+
+    world.planes[PLANE] = Busy()
+    await world.record(an_emit())
+    assert world.recorder.dropped == 1
+    assert world.events.writes == ["create"] * TRIES
 
 
 async def test_events_of_a_plane_that_is_gone_are_dropped(world: World) -> None:

@@ -73,7 +73,7 @@ def _create(seen: Seen, deployment: Deployment, now: datetime) -> Plan:
         return Plan.of(Wait(seen.key, reasons.BINDING_LEFT_OVER, STEP))
     under = OnlyUnder(policy.key, lock=derive_lock(seen.hub_name, deployment.city_code))
     wanted = _wanted(deployment, derive_identity(seen.place))
-    created = Ensure(seen.copy_key, wanted, reasons.NOT_FEDERATED, only_under=under)
+    created = Ensure(seen.copy_key, wanted, reasons.NOT_FEDERATED, only_under=under, is_final=True)
     message = f'Delivering to city "{deployment.city_code}"'
     uid = deployment.metadata.uid
     told = Emit(seen.key, uid, reasons.FEDERATED, message, ACTION, after=created)

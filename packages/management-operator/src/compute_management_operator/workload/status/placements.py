@@ -68,14 +68,18 @@ def ready_blockers(observed: Observed, placement: OfPlacement) -> Iterator[Block
 
 def _unplaced(placement: OfPlacement) -> Iterator[Blocker]:
     """Why cities of the placement have no deployment."""
-    decided = placement.verdicts.items()
-    nowhere = [one.city_code for one, verdict in decided if isinstance(verdict, NotServed)]
+    open_ones = [
+        (identity, verdict)
+        for identity, verdict in placement.verdicts.items()
+        if not isinstance(verdict, Placed)
+    ]
+    nowhere = [one.city_code for one, verdict in open_ones if isinstance(verdict, NotServed)]
     if nowhere:
         yield _no_location(nowhere)
-    elif any(isinstance(verdict, Undecided) for _, verdict in decided):
+    elif any(isinstance(verdict, Undecided) for _, verdict in open_ones):
         # Not knowing is no verdict: what was said before the outage still stands.
         yield from _said_before(placement)
-    for _, verdict in decided:
+    for _, verdict in open_ones:
         if isinstance(verdict, NameTaken):
             message = f'Deployment name "{verdict.name}" is taken by another workload'
             yield Blocker(reasons.NAME_COLLISION, message)

@@ -60,6 +60,7 @@ def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
         provisional=conditions.provisional(
             "Workload", of_workload.statements, told_conditions(seen.status)
         ),
+        is_final=True,  # nothing is derived from what we said ourselves
     )
     sayings = (of_workload, *of_placements.values())
     return Plan((told, *_events(seen, sayings, told)))
@@ -122,6 +123,8 @@ def _merged(said: Sayings, now: datetime) -> list[Json]:
 def _counters(observed: Observed, deployments: Iterable[Deployment]) -> JsonObject:
     counters: dict[str, int] = dict.fromkeys((*SUMS, *SUMS_WHEN_CURRENT), 0)
     for deployment in deployments:
+        if not deployment.status:
+            continue
         answered = has_answered(observed, deployment)
         for name in (*SUMS, *(SUMS_WHEN_CURRENT if answered else ())):
             counters[name] += counter(deployment.status, name)

@@ -48,8 +48,14 @@ def told_conditions(status: JsonObject) -> tuple[Told, ...]:
 
 def find_blocker(status: JsonObject, condition_type: str) -> Blocker | None:
     """What a condition says, as something that may block; True ones are told by their status."""
-    found = conditions.find(told_conditions(status), condition_type)
-    return None if found is None else Blocker(found.reason, found.message, found.status)
+    for entry in member_list(status, "conditions"):
+        if isinstance(entry, dict) and entry.get("type") == condition_type:
+            return Blocker(
+                member_text(entry, "reason"),
+                member_text(entry, "message"),
+                member_text(entry, "status"),
+            )
+    return None
 
 
 def state(

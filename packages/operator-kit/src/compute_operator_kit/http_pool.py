@@ -1,0 +1,204 @@
+"""The seam `Transport` for single objects: connections of our own, kept open for the next request.
+
+One pool serves every plane of the process. Connections are told apart by server, TLS context and
+server name, so the many planes that one server offers under different paths share them, and a
+rotated certificate (a new context) gets new ones. Only a request that changes nothing is sent a
+second time, and only where a kept connection turns out to have been closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from compute_operator_kit.http_answers import AnswerReader
+from compute_operator_kit.http_connection import (
+    HttpConnection,
+    StaleConnectionError,
+    render_request,
+)
+from compute_operator_kit.http_transport import Tls
+
+# Shorter than any server keeps one that is idle, so that few requests meet a closed one.
+KEPT_FOR: Final = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a connection leads."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext | None
+    server_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    connection: HttpConnection
+    since: float
+
+
+class Pool:
+    """Connections that carry no request at the moment."""
+
+    def __init__(self, kept_for: timedelta = KEPT_FOR) -> None:
+        self._kept_for = kept_for.total_seconds()
+        self._idle: dict[Server, deque[_Kept]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._idle.values()))
+
+    async def take(self, server: Server, *, is_fresh: bool = False) -> HttpConnection:
+        """A connection to the server: the one used last, unless a fresh one is asked for."""
+        idle = self._idle.get(server)
+        while idle and not is_fresh:
+            found = idle.pop().connection
+            if found.is_usable:
+                return found
+        loop = asyncio.get_running_loop()
+        try:
+            _, made = await loop.create_connection(
+                lambda: HttpConnection(loop),
+                server.host,
+                server.port,
+                ssl=server.context,
+                server_hostname=_name_of(server),
+            )
+        except ssl.SSLCertVerificationError as cause:
+            raise ConnectionRefusedError("connecting: the certificate is not trusted") from cause
+        except OSError as cause:
+            raise ConnectionRefusedError(f"connecting: {type(cause).__name__}") from cause
+        return made
+
+    def put_back(self, server: Server, connection: HttpConnection) -> None:
+        """Keeps a connection for the next request, for a while."""
+        if self._is_closed:
+            connection.close()
+            return
+        if not connection.is_usable:
+            return
+        loop = asyncio.get_running_loop()
+        kept = _Kept(connection, loop.time())
+        idle = self._idle.get(server)
+        if idle is None:
+            self._idle[server] = deque((kept,))
+        else:
+            idle.append(kept)
+        if self._timer is None:
+            self._timer = loop.call_later(self._kept_for, self._drop_old)
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for idle in self._idle.values():
+            for kept in idle:
+                kept.connection.close()
+        self._idle.clear()
+
+    def _drop_old(self) -> None:
+        """The oldest of each server stand first: the last one used is taken first."""
+        loop = asyncio.get_running_loop()
+        oldest, self._timer = loop.time() - self._kept_for, None
+        for server, idle in list(self._idle.items()):
+            while idle and (idle[0].since <= oldest or not idle[0].connection.is_usable):
+                idle.popleft().connection.close()
+            if not idle:
+                del self._idle[server]
+        if self._idle:
+            self._timer = loop.call_later(self._kept_for, self._drop_old)
+
+
+def _name_of(server: Server) -> str | None:
+    if server.context is None:
+        return None
+    return server.server_name or server.host
+
+
+@contextlib.asynccontextmanager
+async def open_pool() -> AsyncGenerator[Pool]:
+    """A pool for every plane; to be opened inside the loop that uses it."""
+    pool = Pool()
+    try:
+        yield pool
+    finally:
+        pool.close()
+        await asyncio.sleep(0)  # the loop tells closed connections in its next round
+
+
+class PooledTransport:
+    """One server."""
+
+    def __init__(self, pool: Pool, origin: str, tls: Tls | None = None) -> None:
+        """`origin` is scheme, host and port; without `tls` the scheme must not need it."""
+        found = urlsplit(origin)
+        is_secure = found.scheme == "https"
+        if is_secure != (tls is not None) or not found.hostname:
+            raise ValueError(f"reaching {origin!r}: scheme and trust do not fit")
+        self._pool = pool
+        self._tls = tls
+        self._host = found.hostname
+        self._port = found.port or (443 if is_secure else 80)
+        self._named = found.netloc.rpartition("@")[2]
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> WholeAnswer:
+        server = self._server()
+        request = render_request(method, target, self._named, headers, body)
+        try:
+            return await self._exchange(server, request)
+        except StaleConnectionError:
+            if method != "GET":
+                raise
+        return await self._exchange(server, request, is_fresh=True)
+
+    async def _exchange(
+        self, server: Server, request: bytes, *, is_fresh: bool = False
+    ) -> WholeAnswer:
+        connection = await self._pool.take(server, is_fresh=is_fresh)
+        answer = await connection.exchange(request)
+        self._pool.put_back(server, connection)
+        return WholeAnswer(answer)
+
+    def _server(self) -> Server:
+        if self._tls is None:
+            return Server(self._host, self._port, None, None)
+        return Server(self._host, self._port, self._tls.context(), self._tls.server_name)
+
+
+class WholeAnswer:
+    """A reply that has arrived to its end."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, answer: AnswerReader) -> None:
+        self._answer = answer
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
+
+    @property
+    def body(self) -> bytes:
+        return self._answer.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._answer.body
+
+    async def close(self) -> None:
+        """Nothing is open."""
