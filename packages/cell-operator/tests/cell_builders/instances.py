@@ -79,4 +79,5 @@ def an_instance_seen(
         "spec": spec,
         "status": {**(status or {}), "conditions": list(entries)},
     }
-    return read_instance(parse_object(CELL, INSTANCE, body, None).snapshot, said, refusal)
+    snapshot = parse_object(CELL, INSTANCE, body, None).snapshot
+    return read_instance(snapshot, snapshot.decode(), said, refusal)

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,19 @@ from cell_builders.documents import CELL_NAME, a_location_document
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.wire import JsonObject
 from e2e.backends.sim.rights import cell_bindings, manifests
-from e2e.manifests import DEPLOY
-from e2e.planes.client import PlaneClient
+from e2e.manifests import DEPLOY, render
 from e2e.planes.identities import CELL_AT_HOME, a_cell_operator
+from e2e.planes.installation import Installation
 from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.stack import RealPlanes
 
 ABROAD: Final = a_cell_operator(CELL_NAME)
+LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/compute-system/leases/compute-cell-operator"
+# What every project is granted by the policy that ships.
+DEFAULT_GRANT: Final = (
+    "/apis/quota.miloapis.com/v1alpha1/namespaces/milo-system/resourcegrants"
+    "/compute.datumapis.com-default"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +50,21 @@ class RealOperator:
             raise AssertionError(f"the operator ended:\n{self.log.read_text()[-4000:]}")
 
 
-async def install(planes: RealPlanes) -> None:
+async def install(installation: Installation) -> None:
     """What an administrator applies before the operator starts."""
+    installation.adopt(CELL_NAME, LEASE)
+    for project in ("p1", "p2"):
+        # First, to go last: while the policy for it is there, Milo would make it again.
+        installation.adopt(project, DEFAULT_GRANT)
     for folder in ("roles", "admission", "quota"):
-        await planes.apply("root", DEPLOY / "milo" / folder)
+        await installation.apply("root", render(DEPLOY / "milo" / folder))
     for folder in ("rbac", "admission"):
-        await planes.apply("hub", DEPLOY / "hub" / folder)
-    for plane, documents in (
-        ("root", cell_bindings("milo", CELL_NAME)),
-        ("hub", cell_bindings("hub", CELL_NAME)),
-        (CELL_NAME, [*manifests("cell"), a_location_document()]),
-    ):
-        async with planes.plane(plane).client() as client:
-            await _apply(client, documents)
-
-
-async def _apply(client: PlaneClient, documents: Iterable[JsonObject]) -> None:
-    for document in documents:
-        if document["kind"] != "Deployment":  # what it would run is started here
-            await client.apply(document)
+        await installation.apply("hub", render(DEPLOY / "hub" / folder))
+    await installation.apply("root", cell_bindings("milo", CELL_NAME))
+    await installation.apply("hub", cell_bindings("hub", CELL_NAME))
+    # What a Deployment would run is started here.
+    shipped = [one for one in manifests("cell") if one["kind"] != "Deployment"]
+    await installation.apply(CELL_NAME, [*shipped, a_location_document()])
 
 
 @contextmanager

@@ -1,14 +1,19 @@
-"""One operator for all tests here, on the session's real planes."""
+"""One operator for the tests of a file, on the session's real planes.
+
+It ends with its file, and what was installed for it is taken away: one that still ran would act on
+what the next file's tests make.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
 from cell_builders.real_operator import RealOperator, install, running_operator
 
+from e2e.planes.installation import Installation
 from e2e.planes.stack import RealPlanes
+from e2e.planes.testing import run_outside
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,11 +22,12 @@ def _on_real_planes_only(request: pytest.FixtureRequest) -> None:
         pytest.skip("needs real planes: run with --planes real (`nox -s cluster`)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(
-    real_planes: RealPlanes, tmp_path_factory: pytest.TempPathFactory
+    real_planes: RealPlanes,
+    installation: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RealOperator]:
-    with asyncio.Runner() as runner:
-        runner.run(install(real_planes))
+    run_outside(install(installation))
     with running_operator(real_planes, tmp_path_factory.mktemp("cell-operator")) as running:
         yield running

@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
@@ -56,6 +56,7 @@ class Site:
     cell: PlaneClient
     within: str  # the project's namespace
     namespace: str  # on the hub and in the cell
+    granted: list[JsonObject] = field(default_factory=list[JsonObject])
 
     def path(self, plural: str, name: str = "") -> str:
         return f"{COMPUTE}/namespaces/{self.namespace}/{plural}/{name}".rstrip("/")
@@ -198,13 +199,17 @@ async def site(operator: RealOperator, neighbours: None) -> AsyncIterator[Site]:
         await hub.apply(a_namespace_document(namespace, PROJECT, within))
         await cell.apply(a_namespace_document(namespace, PROJECT, within))
         await cell.apply(a_network_document("default", namespace))
-        yield Site(operator, project, hub, cell, within, namespace)
-        await hub.delete(f"/api/v1/namespaces/{namespace}")
-        await project.delete(f"/api/v1/namespaces/{within}")
+        site = Site(operator, project, hub, cell, within, namespace)
+        yield site
+        for document in site.granted:
+            await project.delete(await project.path_of(document))
+        for client, left in ((cell, namespace), (hub, namespace), (project, within)):
+            await client.delete(f"/api/v1/namespaces/{left}")
 
 
 async def grant(site: Site, name: str, amounts: dict[str, int]) -> None:
     document = a_grant(PROJECT, amounts, f"{name}-{site.within}")
+    site.granted.append(document)
     await patiently(site.project.apply, document)
 
 

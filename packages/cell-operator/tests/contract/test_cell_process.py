@@ -124,8 +124,14 @@ async def exists(cell: Cell, name: str) -> bool:
     return await cell.client.get(INSTANCES, name, NS) is not None
 
 
-async def has_events(cell: Cell) -> bool:
-    return bool((await cell.client.list(EVENTS)).items)
+async def scaled(cell: Cell) -> list[JsonObject]:
+    """Events of that reason; there may be others beside them."""
+    found = (await cell.client.list(EVENTS)).items
+    return [one for one in found if string_at(one, "reason") == "Scaled"]
+
+
+async def has_scaled(cell: Cell) -> bool:
+    return bool(await scaled(cell))
 
 
 @pytest.mark.spec("C-36", "C-87")
@@ -144,8 +150,8 @@ async def test_the_process_starts_alone_works_and_stops_cleanly(cell: Cell, tmp_
             await cell.client.create(NAMESPACES, a_namespace_document())
             await cell.client.create(DEPLOYMENTS, a_deployment_document("web", 1))
             await until(lambda: exists(cell, "web-0"))
-            await until(lambda: has_events(cell))
-        (event,) = (await cell.client.list(EVENTS)).items
+            await until(lambda: has_scaled(cell))
+        (event,) = await scaled(cell)
         assert string_at(event, "reportingComponent") == "workloaddeployment-controller"
         lease = await cell.client.get(LEASES, "compute-cell-operator", "compute-system")
         assert string_at(lease, "spec", "holderIdentity")

@@ -32,6 +32,7 @@ from compute_operator_kit.wire import (
     member_text,
 )
 from e2e.planes.client import ApiError, PlaneClient
+from e2e.planes.installation import Installation
 from e2e.planes.waiting import until
 
 COMPUTE = "/apis/compute.datumapis.com/v1alpha"
@@ -148,8 +149,9 @@ async def post(client: PlaneClient, document: JsonObject) -> None:
 
 
 @pytest.fixture
-async def site(operator: RealOperator) -> AsyncIterator[Site]:
+async def site(operator: RealOperator, installation: Installation) -> AsyncIterator[Site]:
     planes = operator.planes
+    await installation.apply("p1", [a_location_document("DFW")])
     namespace = f"shop-{uuid.uuid4().hex[:8]}"
     async with AsyncExitStack() as stack:
         project = await stack.enter_async_context(planes.milo.client("p1"))
@@ -157,14 +159,17 @@ async def site(operator: RealOperator) -> AsyncIterator[Site]:
         cell = await stack.enter_async_context(planes.plane(CELL).client())
         for document in (
             a_document(NAMESPACE, namespace),
-            a_location_document("DFW"),
             a_network_document("default", namespace),
         ):
             await patiently(project.apply, document)
         made = await project.get(f"/api/v1/namespaces/{namespace}")
         uid = member_text(member_object(made, "metadata"), "uid")
-        yield Site(operator, project, hub, cell, namespace, f"ns-{uid}")
+        site = Site(operator, project, hub, cell, namespace, f"ns-{uid}")
+        yield site
         await project.delete(f"/api/v1/namespaces/{namespace}")
+        # It outlives the project's by design; Karmada takes it from the cell as well.
+        if await hub.find(f"/api/v1/namespaces/{site.hub_namespace}"):
+            await hub.delete(f"/api/v1/namespaces/{site.hub_namespace}")
 
 
 @pytest.mark.spec("M-07", "M-23", "M-26", "M-27", "M-32", "M-44", "M-52", "M-59")

@@ -25,11 +25,15 @@ from compute_operator_kit.testing_certificates import Authority
 from compute_operator_kit.wire import JsonObject
 from e2e.manifests import DEPLOY, render
 from e2e.planes.identities import MANAGEMENT
+from e2e.planes.installation import Installation
 from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.stack import RealPlanes
 from management_builders.rights import shipped_roles
 
 LOCAL: Final = "127.0.0.1"
+LEASE: Final = (
+    "/apis/coordination.k8s.io/v1/namespaces/compute-system/leases/compute-management-operator"
+)
 
 
 @dataclass(slots=True)
@@ -63,13 +67,12 @@ class RealOperator:
         return {**shipped, "webhooks": [{**only, "clientConfig": client}]}
 
 
-async def install(planes: RealPlanes) -> None:
+async def install(installation: Installation) -> None:
     """What an administrator applies before the operator starts."""
-    await planes.apply("hub", DEPLOY / "hub")
-    await planes.apply("root", DEPLOY / "milo" / "roles")
-    async with planes.plane("root").client() as root:
-        for document in shipped_roles("home"):
-            await root.apply(document)
+    installation.adopt("root", LEASE)
+    await installation.apply("hub", render(DEPLOY / "hub"))
+    await installation.apply("root", render(DEPLOY / "milo" / "roles"))
+    await installation.apply("root", shipped_roles("home"))
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class QuotaClient:
         self._origin = origin_of(server)
         self._settings = settings
         known = credentials or FixedCredentials(Material(origin=self._origin))
-        self._connections = Connections(known.found, transport)
+        self._connections = Connections(known.found, transport, settings.http)
         self._states = ProjectStates(surroundings.chance)
         self._exchanges = Exchanges(self._connections, settings.user_agent, surroundings.wall_clock)
         self._sender = Sender(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -45,6 +45,9 @@ def _checked_field_manager(value: str) -> str:
     return _checked_header_text(value)
 
 
+Http: TypeAlias = Literal["httpcore", "aiohttp"]
+
+
 class QuotaSettings(BaseModel):
     """How a client presents itself and where it finds project planes."""
 
@@ -64,6 +67,11 @@ class QuotaSettings(BaseModel):
     plane: Literal["project", "direct"] = "project"
     """`project`: each project has a plane under Milo's URL; `direct`: the server itself is the
     plane.
+    """
+
+    http: Literal["httpcore", "aiohttp"] = "httpcore"
+    """What carries the requests: httpx's own library, or aiohttp, which needs the extra of that
+    name and a third of the CPU time.
     """
 
     allow_exec: bool = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import httpx
 
@@ -21,14 +21,19 @@ from compute_quota_client._exceptions import QuotaUsageError
 from compute_quota_client._tls import ssl_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    import ssl
+    from collections.abc import AsyncGenerator, Callable
 
+    from compute_quota_client._config import Http
     from compute_quota_client._material import Material, TlsIdentity
 
-# docs/spec/quota.md A5. httpcore 1.0 counts busy connections as idle ones against the 8, so more
-# than 8 requests at once cost handshakes; it never keeps or opens more than it is told.
+Transport: TypeAlias = httpx.AsyncBaseTransport
+AIOHTTP_EXTRA: Final = "datum-compute-quota-client[aiohttp]"
+# docs/spec/quota.md A5. As many are kept as may be opened: httpcore 1.0 counts busy connections as
+# idle ones against what it may keep, and with fewer every request beyond them costs a handshake,
+# which takes longer than the request.
 REQUEST_LIMITS: Final = httpx.Limits(
-    max_connections=32, max_keepalive_connections=8, keepalive_expiry=30.0
+    max_connections=32, max_keepalive_connections=32, keepalive_expiry=30.0
 )
 # Unbounded here because bounded by its users: each running watch has one, and a finished one is
 # never kept.
@@ -49,21 +54,37 @@ class _Pools:
         await self.watches.aclose()
 
 
-def _real_pools(material: Material) -> _Pools:
+def _real_pools(material: Material, http: Http) -> _Pools:
+    open_transport = _find_library(http)
     context = ssl_context(material)
-    return _Pools(
-        httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=REQUEST_LIMITS),
-        httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=WATCH_LIMITS),
-    )
+    return _Pools(open_transport(context, REQUEST_LIMITS), open_transport(context, WATCH_LIMITS))
+
+
+def _find_library(http: Http) -> Callable[[ssl.SSLContext, httpx.Limits], Transport]:
+    if http == "httpcore":
+        return lambda context, limits: httpx.AsyncHTTPTransport(
+            verify=context, trust_env=False, limits=limits
+        )
+    try:
+        # Only here: whoever does not ask for it needs no aiohttp.
+        from compute_quota_client._aiohttp import AiohttpTransport
+    except ImportError:
+        raise QuotaUsageError(f"is 'aiohttp'; install {AIOHTTP_EXTRA!r}", argument="http") from None
+    return AiohttpTransport
 
 
 class Connections:
     """Hands out the pool to use with a credential; `transport`, where given, stands in for both."""
 
-    def __init__(self, material: Material, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(
+        self, material: Material, transport: Transport | None, http: Http = "httpcore"
+    ) -> None:
         self._fixed = transport is not None
+        self._http: Http = http
         self._tls_identity: TlsIdentity = material.tls_identity
-        self._current = _real_pools(material) if transport is None else _Pools(transport, transport)
+        self._current = (
+            _real_pools(material, http) if transport is None else _Pools(transport, transport)
+        )
         self._retired: set[_Pools] = set()
         self.closed = False
 
@@ -103,7 +124,7 @@ class Connections:
         if self.closed:
             raise QuotaUsageError("is closed", argument="client")
         if not self._fixed and material.tls_identity != self._tls_identity:
-            old, self._current = self._current, _real_pools(material)
+            old, self._current = self._current, _real_pools(material, self._http)
             self._tls_identity = material.tls_identity
             old.retired = True
             self._retired.add(old)

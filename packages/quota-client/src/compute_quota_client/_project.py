@@ -55,9 +55,13 @@ class ProjectQuota:
         """The project."""
         return self._requests.project
 
-    async def claim(self, wanted: Claim) -> Verdict:
+    async def claim(self, wanted: Claim, *, known_absent: bool = False) -> Verdict:
         """Makes `wanted` stand if nothing of its name does, and judges what stands. Never updates,
         never replaces.
+
+        `known_absent` saves the first read: the caller has just seen that there is none, by `read`
+        or by a synced tracker. Should there be one all the same, the server refuses a second of the
+        name, and it is read then.
 
         Raises:
             QuotaError: what stands is not known, or could not be made to stand.
@@ -65,7 +69,9 @@ class ProjectQuota:
         deadline = self._requests.deadline()
         lost: QuotaError | None = None
         for writes in range(MAX_WRITES + 1):
-            found = await self._look(wanted.namespace, wanted.name, deadline, lost)
+            found: FoundClaim | Absent = Absent()
+            if writes or not known_absent:
+                found = await self._look(wanted.namespace, wanted.name, deadline, lost)
             if not isinstance(found, Absent):
                 return judge(found, wanted)
             if writes == MAX_WRITES:

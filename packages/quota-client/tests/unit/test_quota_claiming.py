@@ -146,6 +146,35 @@ async def test_created_but_reply_lost_leaves_exactly_one_claim_and_it_is_pending
     assert len(fake.claims("acme")) == 1
 
 
+async def test_a_claim_that_is_known_not_to_stand_is_made_without_a_read(
+    fake: FakeQuota, quota: QuotaClient
+) -> None:
+    project = quota.project("acme")
+    assert isinstance(await project.claim(a_claim(), known_absent=True), Pending)
+    assert order_of(fake) == ["POST"]
+
+
+@pytest.mark.spec("Q-09")
+async def test_a_claim_that_stands_all_the_same_is_read_and_judged(
+    fake: FakeQuota, quota: QuotaClient
+) -> None:
+    fake.add_claim("acme", replace(a_claim(), owner={REGION: "ams"}))
+    verdict = await quota.project("acme").claim(a_claim(), known_absent=True)
+    assert isinstance(verdict, Foreign)
+    assert order_of(fake) == ["POST", "GET"]
+    assert len(fake.claims("acme")) == 1
+
+
+@pytest.mark.spec("Q-10")
+@pytest.mark.parametrize("trouble", LOST)
+async def test_a_lost_create_is_read_before_the_second_however_it_began(
+    fake: FakeQuota, quota: QuotaClient, trouble: Failure | type[httpx.TransportError]
+) -> None:
+    fake.fail_next(Operation.CREATE, trouble)
+    assert isinstance(await quota.project("acme").claim(a_claim(), known_absent=True), Pending)
+    assert order_of(fake) == ["POST", "GET", "POST"]
+
+
 @pytest.mark.spec("Q-10")
 @pytest.mark.parametrize("trouble", LOST)
 async def test_a_lost_create_is_read_before_it_is_sent_again(

@@ -11,6 +11,7 @@ from compute_cell_operator.assembly import Tools
 from compute_cell_operator.deployment import mapping, observe, status
 from compute_cell_operator.deployment.observe import Seen, Surroundings
 from compute_cell_operator.deployment.plan.decision import Decision, decide
+from compute_cell_operator.deployment.revisions import Revisions
 from compute_cell_operator.kinds import (
     DEPLOYMENT,
     INSTANCE,
@@ -48,12 +49,13 @@ class DeploymentSteps:
 
     settings: CellSettings
     networking: Switch
+    revisions: Revisions
     _decision: Decision | None = None
 
     def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
         if not self.settings.is_in_scope(key.namespace):
             return None
-        around = Surroundings(self.networking.state, self.settings.cell.city_code)
+        around = Surroundings(self.networking.state, self.settings.cell.city_code, self.revisions)
         return observe.observe(key, caches, around)
 
     def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
@@ -65,8 +67,11 @@ class DeploymentSteps:
 
 
 def build(tools: Tools) -> Part:
+    revisions = Revisions()
+
     async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        return await run_steps(DeploymentSteps(tools.settings, tools.networking), key, work)
+        steps = DeploymentSteps(tools.settings, tools.networking, revisions)
+        return await run_steps(steps, key, work)
 
     def wake_all() -> None:
         for key in mapping.wake_all(tools.reach.caches):

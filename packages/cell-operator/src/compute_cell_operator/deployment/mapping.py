@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from compute_api_types import names
-from compute_cell_operator.deployment import observe
+from compute_cell_operator.deployment import observe, standing
 from compute_cell_operator.kinds import DEPLOYMENT, NETWORK_BINDING
 from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
 from compute_cell_operator.network.observe import CONTEXT
@@ -55,6 +55,7 @@ DEPLOYMENT_INDEXES: Final[Mapping[str, IndexFunction]] = {
 INSTANCE_INDEXES: Final[Mapping[str, IndexFunction]] = {
     observe.OWNER: observe.index_by_owner,
     observe.SLOT_OF: observe.index_by_slot,
+    standing.STANDING: standing.index_by_standing,
 }
 
 
@@ -63,14 +64,16 @@ INSTANCE_INDEXES: Final[Mapping[str, IndexFunction]] = {
 
 def map_instance(change: Change, caches: Caches) -> Iterable[ObjectKey]:
     """Its deployment by owner, and the one whose slot it stands in: a foreign one that goes frees
-    the slot.
+    the slot. Nobody, where neither could tell the difference.
     """
-    for entry in change.entries:
-        for uid in entry.values.get(observe.OWNER, ()):
-            yield from _deployments(caches, UID, uid)
+    if standing.is_alike(change):
+        return ()
+    owners = {uid for entry in change.entries for uid in entry.values.get(observe.OWNER, ())}
+    found = [key for uid in sorted(owners) for key in _deployments(caches, UID, uid)]
     parsed = names.parse_instance_name(change.key.name)
     if parsed is not None:
-        yield from _named(caches, change.key.namespace, parsed[0])
+        found.extend(_named(caches, change.key.namespace, parsed[0]))
+    return dict.fromkeys(found)
 
 
 def map_namespace(change: Change, caches: Caches) -> Iterable[ObjectKey]:

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
 from typing import Final
 
 from compute_api_types import conditions, names
-from compute_api_types.template_hash import HashVerdict, judge_template_hash
+from compute_api_types.template_hash import HashVerdict
+from compute_cell_operator.deployment.revisions import Revisions
 from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slots
+from compute_cell_operator.deployment.standing import (
+    read_echo,
+    read_gates,
+    read_standing_conditions,
+)
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, LOCATION, NAMESPACE
 from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
 from compute_cell_operator.network.observe import NetworkSeen, observe_network
 from compute_cell_operator.network.state import State
-from compute_cell_operator.told import Told, read_conditions
+from compute_cell_operator.told import Told
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
@@ -48,7 +53,7 @@ class FoundInstance:
     gates: tuple[str, ...] = ()
     location: str = ""
     interfaces: int = 0
-    conditions: tuple[Told, ...] = ()
+    conditions: tuple[Told, ...] = ()  # those in `standing.LOOKED_AT`
 
     def told(self, condition_type: str) -> Told | None:
         return conditions.find(self.conditions, condition_type)
@@ -113,10 +118,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is not in a cache: how this cell is configured, and whether networking is on."""
+    """What is not in a cache: how this cell is configured, whether networking is on, and which
+    Instances are known to be of which template.
+    """
 
     networking: State
     cell_city: str = ""
+    revisions: Revisions = field(default_factory=Revisions)
 
 
 def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None:
@@ -128,8 +136,7 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     body = deployment.decode()
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
-    # Hashing a template takes longer than the rest of a look, and its Instances record few hashes.
-    judge = cache(partial(_judge, template))
+    judge = around.revisions.judge_by(template)
     instances = {one.key.name: _read_instance(one, judge) for one in found}
     slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
     is_on = around.networking is State.ON
@@ -167,30 +174,21 @@ def _find_instances(
     return tuple({one.key: one for one in found}.values())
 
 
-def _judge(template: JsonObject, recorded: str) -> HashVerdict:
-    return judge_template_hash(recorded, template)
-
-
 def _read_instance(snapshot: Snapshot, judge: Callable[[str], HashVerdict]) -> FoundInstance:
     body = snapshot.decode()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     controller = member_object(spec, "controller")
-    echo = member_text(member_object(status, "controller"), "observedTemplateHash")
+    echo = read_echo(status)
     return FoundInstance(
         key=snapshot.key,
         metadata=snapshot.metadata,
         revision=judge(member_text(controller, "templateHash")),
         echo=judge(echo) if echo else None,
-        gates=_read_gates(controller),
+        gates=read_gates(controller),
         location=member_text(member_object(spec, "location"), "name"),
         interfaces=len(member_list(spec, "networkInterfaces")),
-        conditions=read_conditions(status),
+        conditions=read_standing_conditions(status),
     )
-
-
-def _read_gates(controller: JsonObject) -> tuple[str, ...]:
-    entries = member_list(controller, "schedulingGates")
-    return tuple(member_text(entry, "name") for entry in entries if isinstance(entry, dict))
 
 
 def _candidate(found: FoundInstance) -> Candidate:

@@ -84,14 +84,15 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
     if not isinstance(found, Snapshot):
         return None
+    body = found.decode()
     known = Known(
         is_enforced=around.is_quota_enforced,
-        size=derive_size(member_object(found.decode(), "spec")),
+        size=derive_size(member_object(body, "spec")),
         payer=_observe_payer(key, caches),
         finding=around.gate.finding(key),
     )
     said = derive_said(found.metadata.uid, known)
-    return read_instance(found, said, _observe_refusal(found, caches, around.networking))
+    return read_instance(found, body, said, _observe_refusal(found, caches, around.networking))
 
 
 def _observe_payer(key: ObjectKey, caches: Caches) -> Payer | Unresolvable | None:
@@ -107,9 +108,10 @@ def _observe_refusal(found: Snapshot, caches: Caches, networking: State) -> Told
     return observe_refusal(owner.uid, caches, found.key.plane)
 
 
-def read_instance(snapshot: Snapshot, said: Said, refusal: Told | None = None) -> Seen:
-    """An Instance with what others know of it."""
-    body = snapshot.decode()
+def read_instance(
+    snapshot: Snapshot, body: JsonObject, said: Said, refusal: Told | None = None
+) -> Seen:
+    """An Instance with what others know of it; `body` is the snapshot, decoded."""
     status = member_object(body, "status")
     return Seen(
         key=snapshot.key,

@@ -60,6 +60,7 @@ def write_status(seen: Seen, statements: tuple[Statement, ...], now: datetime) -
             is_terminating=seen.metadata.is_deleting,
             opens_gate=is_awaited_by_gate(seen),
         ),
+        is_final=True,  # the gate that waits for it goes in the same pass
     )
 
 

@@ -62,6 +62,7 @@ class Work:
     subject: Subject
     project: ProjectQuota
     wanted: Claim
+    is_known_absent: bool = False  # a synced watch shows no claim of the name
 
 
 class Applier:
@@ -120,7 +121,7 @@ class Applier:
             # into it.
             return Moved()
         logger.info("Requesting claim", extra=_keys(work))
-        verdict = await work.project.claim(work.wanted)
+        verdict = await work.project.claim(work.wanted, known_absent=work.is_known_absent)
         if not isinstance(verdict, Foreign | Mismatch):
             work.record.note_request()
             if step.recreated is not None:

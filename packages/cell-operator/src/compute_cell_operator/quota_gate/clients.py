@@ -35,6 +35,7 @@ def open_client(
             settings=QuotaSettings(
                 user_agent=user_agent,
                 field_manager=labels.QUOTA_MANAGER,
+                http="aiohttp",  # it is here already, and a claim per Instance is many
                 allow_exec=settings.clients.allow_exec,
             ),
             surroundings=Surroundings(chance=random.random, wall_clock=clock.now),

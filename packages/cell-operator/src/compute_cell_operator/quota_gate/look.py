@@ -25,6 +25,7 @@ from compute_cell_operator.quota_gate.claim import derive_claim, is_covered
 from compute_cell_operator.quota_gate.evidence import Payer
 from compute_cell_operator.quota_gate.findings import (
     BackendUnavailable,
+    Finding,
     Granted,
     Said,
     Step,
@@ -38,6 +39,7 @@ from compute_cell_operator.quota_gate.place import derive_place
 from compute_cell_operator.quota_gate.projects import Project
 from compute_cell_operator.quota_gate.settling import Settler
 from compute_cell_operator.quota_gate.size import Size
+from compute_cell_operator.quota_gate.status import GRACE
 from compute_cell_operator.quota_gate.surroundings import Around
 from compute_operator_kit.clock import ZERO
 from compute_operator_kit.keys import ObjectKey
@@ -77,6 +79,9 @@ class Looker:
         record.payer = seen.payer
         self._ledger.place(record, derive_place(seen.payer, subject.occupant.name))
         try:
+            if not subject.is_terminating and not self._needs_look(record, subject):
+                self._follow(self._around.projects.get(seen.payer.project), record, subject)
+                return Result(self._wait(record))
             case = self._open(record, subject, seen.payer, subject.size)
         except QuotaUsageError as refused:
             said = BackendUnavailable(seen.payer.project, "building", str(refused))
@@ -84,10 +89,7 @@ class Looker:
         if subject.is_terminating:
             await self._settler.let_go(case)
             return Result()
-        if self._needs_look(record, subject):
-            return self._conclude(record, subject, await self._look_closely(case), case.project)
-        self._follow(case.project, record, subject)
-        return Result(self._wait(record))
+        return self._conclude(record, subject, await self._look_closely(case), case.project)
 
     def _open(self, record: Record, subject: Subject, payer: Payer, size: Size) -> Case:
         project = self._around.projects.get(payer.project)
@@ -120,7 +122,9 @@ class Looker:
     def _conclude(
         self, record: Record, subject: Subject, said: Said, project: Project | None = None
     ) -> Result:
-        if record.find(subject, said):
+        before = record.finding
+        is_news = record.find(subject, said)
+        if is_news and not self._is_silent(before, subject, said):
             self._around.tell(record.key)
         if project is not None:
             self._follow(project, record, subject)
@@ -130,6 +134,14 @@ class Looker:
             # Nobody asks for the sake of a started Instance but us.
             record.retry_at = self._around.clock.now() + REFUSED_AGAIN
         return Result(self._wait(record))
+
+    def _is_silent(self, before: Finding | None, subject: Subject, said: Said) -> bool:
+        """Whether the pass would say the same as before: that a claim was made and is not decided
+        is, for a while, no more than that none was found.
+        """
+        if before is not None or subject.had_claim or not isinstance(said, Undecided | Unevaluated):
+            return False
+        return isinstance(said, Undecided) or self._around.clock.now() - said.since < GRACE
 
     def _follow(self, project: Project, record: Record, subject: Subject) -> None:
         """Watches claims while one is undecided, and no longer."""

@@ -82,11 +82,12 @@ def observe_slot(key: ObjectKey, caches: Caches) -> Occupancy | None:
 
 
 def read_subject(snapshot: Snapshot) -> Subject:
-    seen = read_instance(snapshot, Undecided())
+    body = snapshot.decode()
+    seen = read_instance(snapshot, body, Undecided())
     quota = seen.quota
     return Subject(
         occupant=Occupant(snapshot.key.namespace, snapshot.key.name, snapshot.metadata.uid),
-        size=derive_size(member_object(snapshot.decode(), "spec")),
+        size=derive_size(member_object(body, "spec")),
         is_started=seen.is_started,
         is_terminating=snapshot.metadata.is_deleting,
         had_claim=quota is not None and quota.reason == reasons.QUOTA_AVAILABLE,

@@ -91,9 +91,14 @@ class Project:
             self._following.close()
             self._following = None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether the watch knows every claim of ours right now."""
+        return self._tracker.synced
+
     def watched(self, place: Place) -> Verdict | Absent | None:
         """What the watch says of a claim now; None where only a read can tell."""
-        if not self._tracker.synced:
+        if not self.is_watched:
             return None
         return self._tracker.verdict(place.namespace, place.name)
 

@@ -76,7 +76,8 @@ class Runner:
                 await asyncio.wait(self._tasks)
 
     def _arm(self) -> asyncio.TimerHandle:
-        due = self._queue.next_due()
+        # While all are busy a timer that is over would ring without end: a look that ends wakes us.
+        due = self._queue.next_due() if len(self._tasks) < AT_ONCE else None
         left = LONGEST_SLEEP if due is None else max(ZERO, due - self._clock.monotonic())
         loop = asyncio.get_running_loop()
         return loop.call_later(min(left, LONGEST_SLEEP).total_seconds(), self._wake.set)

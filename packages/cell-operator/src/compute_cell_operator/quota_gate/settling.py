@@ -13,6 +13,7 @@ Nothing is given up or handed on before a read has confirmed it.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 from compute_api_types import names
@@ -60,7 +61,8 @@ class Settler:
                 verdict, is_watched = await self._read(case), False
                 continue
             self._foretell(plan, case)
-            done = await self._applier.apply(plan.steps, _claim_of(verdict), case.work)
+            work = replace(case.work, is_known_absent=_is_known_absent(verdict, plan, case))
+            done = await self._applier.apply(plan.steps, _claim_of(verdict), work)
             if isinstance(done, Moved | Later):
                 return self._finish(plan.said, case)
             verdict, is_watched = done, False
@@ -144,8 +146,20 @@ def _is_released(verdict: Verdict | Absent, record: Record) -> bool:
 
 
 def _is_mere_request(plan: ClaimPlan) -> bool:
-    """Making a claim reads before it writes, so nothing can be wrong with what the watch said."""
+    """A claim is made only where there is none, so nothing can be wrong with what the watch
+    said.
+    """
     return len(plan.steps) == 1 and isinstance(plan.steps[0], RequestClaim)
+
+
+def _is_known_absent(verdict: Verdict | Absent, plan: ClaimPlan, case: Case) -> bool:
+    """Whether a claim may be made without another read.
+
+    Not for a slot that was looked at before: where another cell's claim has the name, which no
+    watch of ours shows, every further look is a read and never a create (quota.md B5).
+    """
+    is_first = case.record.finding is None and _is_mere_request(plan)
+    return is_first and isinstance(verdict, Absent) and case.project.is_watched
 
 
 def _claim_of(verdict: Verdict | Absent) -> FoundClaim | None:

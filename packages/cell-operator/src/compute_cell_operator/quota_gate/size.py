@@ -96,6 +96,8 @@ def _limits(runtime: JsonObject, dimension: str) -> Iterator[Fraction | None]:
 
 
 def _read(amounts: JsonObject, dimension: str) -> Fraction | None:
+    if dimension not in amounts:
+        return None
     try:
         amount = parse_quantity(amounts.get(dimension))
     except QuantityError:

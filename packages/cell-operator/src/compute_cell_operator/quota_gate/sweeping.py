@@ -67,6 +67,8 @@ class Sweeper:
         self._populated: frozenset[str] = frozenset()
         self._full_at = ZERO  # when everything is swept, by the monotonic clock
         self._held: dict[str, timedelta] = {}  # projects whose finding must be made a second time
+        # An increase of a series that begins with its first event misses that event.
+        around.measures.count(REFUSALS, 0, kind=SWEPT_KIND)
 
     def ask(self, project: str) -> None:
         """Has a project swept soon."""

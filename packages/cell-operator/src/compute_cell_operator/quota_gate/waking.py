@@ -12,24 +12,42 @@ replica, so that a new leader knows what to look at. It never asks a plane.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from compute_api_types import conditions, labels
 from compute_cell_operator.deployment.mapping import DEPLOYMENT_INDEXES
+from compute_cell_operator.instance.observe import read_gates
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_cell_operator.plane_names import CELL
 from compute_cell_operator.quota_gate.evidence import Payer, derive_payer
 from compute_cell_operator.quota_gate.ledger import Ledger
 from compute_cell_operator.quota_gate.runner import Runner
-from compute_operator_kit.cache import Change
+from compute_operator_kit.cache import Change, Entry
 from compute_operator_kit.keys import Kind, ObjectKey, Role
+from compute_operator_kit.objects import Metadata
 from compute_operator_kit.planes import Plane, Watched
 from compute_operator_kit.reach import Reach
 from compute_operator_kit.reconcile import call_safely
+from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
+
+QUOTA: Final = "quota"
+"""Index of Instances that no Quota gate holds: status and reason of their `QuotaGranted`."""
+
+
+def index_by_quota(_: Metadata, body: JsonObject) -> Iterable[str]:
+    """Behind its gate nothing that is said of it is news to the one who has found it out."""
+    if labels.QUOTA_GATE in read_gates(member_object(body, "spec")):
+        return ()
+    for entry in member_list(member_object(body, "status"), "conditions"):
+        if isinstance(entry, dict) and entry.get("type") == conditions.QUOTA_GRANTED:
+            return (f"{member_text(entry, 'status')}/{member_text(entry, 'reason')[:64]}",)
+    return ()
+
 
 WATCHED: Final = (
     Watched(Role.HOME, DEPLOYMENT, indexes=DEPLOYMENT_INDEXES),
-    Watched(Role.HOME, INSTANCE),
+    Watched(Role.HOME, INSTANCE, indexes={QUOTA: index_by_quota}),
     Watched(Role.HOME, NAMESPACE),
 )
 KINDS: Final = tuple(watched.kind for watched in WATCHED)
@@ -93,7 +111,8 @@ class Waker:
             return
         if change.after is None:
             self._ledger.open(key).is_seen_going = not change.is_inferred
-        self._runner.add(key, is_urgent=not change.is_initial)
+        if not is_alike(change):
+            self._runner.add(key, is_urgent=not change.is_initial)
 
     def _note_deployment(self, change: Change) -> None:
         """Claims of slots that are not wanted any more and have no Instance."""
@@ -105,6 +124,22 @@ class Waker:
     def _note_namespace(self, change: Change) -> None:
         for key in self._ledger.in_namespace(change.key.name):
             self._runner.add(key)
+
+
+def is_alike(change: Change) -> bool:
+    """Whether the Instance is to its claim what it was: most of what is said of one on its way up
+    is the provider's.
+    """
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return False
+    return _read(before) == _read(after)
+
+
+def _read(instance: Entry) -> tuple[object, ...]:
+    """All that a look reads of an Instance; its spec, with the gates, by its generation."""
+    found, quota = instance.metadata, instance.values.get(QUOTA)
+    return (found.uid, found.generation, found.is_deleting, found.owners, quota)
 
 
 def _ignore(change: Change) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -45,7 +46,14 @@ from compute_operator_kit.measures import Measures
 from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import State
 from compute_operator_kit.reconcile import Result
-from compute_quota_client import Absent, ClaimKey, QuotaClient, QuotaUnavailableError, Verdict
+from compute_quota_client import (
+    Absent,
+    ClaimKey,
+    Pending,
+    QuotaClient,
+    QuotaUnavailableError,
+    Verdict,
+)
 from compute_quota_client import Granted as GrantedClaim
 
 ENFORCED: Final = "compute_quota_enforcement_enabled"
@@ -127,8 +135,9 @@ class Worker:
             return  # of a slot that nobody has looked at: sweeps find those
         verdict = project.last_watched(claim)
         if verdict is not None:
+            is_told = is_repeated(record.last, verdict)
             record.note_verdict(verdict, self.clock.now())
-            if not _is_settled(record, verdict):
+            if not is_told and not _is_settled(record, verdict):
                 self.wake(record.key)
 
     def put_aside(self, project: Project, record: Record, error: QuotaUnavailableError) -> None:
@@ -212,6 +221,24 @@ class Worker:
             self.measures.gauge(
                 kit_measures.PLANES, states[state], plane=Role.QUOTA.value, state=state.value
             )
+
+
+def is_repeated(before: Verdict | None, verdict: Verdict | Absent) -> bool:
+    """Nothing new about a claim: the quota service writes one several times, once per resource,
+    before and after it is decided.
+    """
+    if before == verdict:
+        return True
+    if not isinstance(before, Pending) or not isinstance(verdict, Pending):
+        return False
+    told, found = before.found, verdict.found
+    undecided = replace(
+        told,
+        resource_version=found.resource_version,
+        granted=found.granted,
+        allocations=found.allocations,
+    )
+    return undecided == found
 
 
 def _is_settled(record: Record, verdict: Verdict | Absent) -> bool:

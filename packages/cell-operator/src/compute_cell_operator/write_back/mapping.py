@@ -13,7 +13,8 @@ from compute_cell_operator.deployment.observe import OWNER, index_by_owner
 from compute_cell_operator.instance.mapping import NAMESPACE, index_by_namespace
 from compute_cell_operator.kinds import INSTANCE
 from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.cache import Caches, Change, IndexFunction
+from compute_cell_operator.write_back.observe import read_deployment_uid
+from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction
 from compute_operator_kit.keys import ObjectKey
 
 INSTANCE_INDEXES: Final[Mapping[str, IndexFunction]] = {
@@ -32,9 +33,19 @@ def derive_key(copy: ObjectKey) -> ObjectKey:
 
 
 def map_deployment(change: Change, caches: Caches) -> Iterable[ObjectKey]:
-    """Its Instances: it says which deployment of the hub owns their copies."""
-    for entry in change.entries:
-        yield from _instances(caches, OWNER, entry.metadata.uid)
+    """Its Instances, where it no longer says the same about which deployment of the hub owns their
+    copies: with every word of its status it would wake as many of them as it has.
+    """
+    before, after = change.before, change.after
+    if before is not None and after is not None and _read(before) == _read(after):
+        return ()
+    owners = dict.fromkeys(entry.metadata.uid for entry in change.entries)
+    return [key for uid in owners for key in _instances(caches, OWNER, uid)]
+
+
+def _read(deployment: Entry) -> tuple[str, str]:
+    """All that a copy takes from a deployment of the cell."""
+    return (deployment.metadata.uid, read_deployment_uid(deployment.metadata))
 
 
 def map_namespace(change: Change, caches: Caches) -> Iterable[ObjectKey]:

@@ -71,6 +71,8 @@ class Passes:
         self._kept: dict[ObjectKey, Kept] = {}
         self._refused: dict[ObjectKey, Refusal] = {}
         self._gathering: dict[ObjectKey, timedelta] = {}  # creates that wait, since when
+        # An increase of a series that begins with its first event misses that event.
+        tools.measures.count(SWEEP_REFUSALS, 0, kind=INSTANCE.kind)
 
     def __len__(self) -> int:
         """Of how many names anything is kept."""

@@ -178,6 +178,7 @@ def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent
         uid=None if found is None else found.metadata.uid,
         provisional=provisional,
         settle=settle,
+        is_final=True,  # what is wanted of a copy does not depend on the copy
     )
     yield made
     if wanted.status != ({} if found is None else found.status):
@@ -189,6 +190,7 @@ def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent
             reason=reasons.STATUS_CHANGED,
             provisional=provisional,
             settle=settle,
+            is_final=True,
         )
 
 

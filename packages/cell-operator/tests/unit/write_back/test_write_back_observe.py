@@ -146,3 +146,14 @@ def test_a_copy_wakes_its_name_and_a_deployment_or_namespace_its_instances() -> 
     namespace = Change(None, Entry(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
     assert list(mapping.map_namespace(namespace, caches)) == [KEY]
     assert OWNER in mapping.INSTANCE_INDEXES
+
+
+def test_a_deployment_that_says_the_same_about_its_owner_wakes_no_instance() -> None:
+    caches = some_caches(instances=(a_snapshot(KEY, OWNED),))
+    web = ObjectKey(CELL, DEPLOYMENT, NS, "web")
+    before = Entry(a_snapshot(web, {**FROM_HUB, "resourceVersion": "1"}))
+    status = Entry(a_snapshot(web, {**FROM_HUB, "resourceVersion": "2"}, status={"replicas": 1}))
+    assert list(mapping.map_deployment(Change(before, status), caches)) == []
+    moved: JsonObject = {"annotations": {"resourcetemplate.karmada.io/uid": "hub-e"}}
+    after = Entry(a_snapshot(web, moved))
+    assert list(mapping.map_deployment(Change(before, after), caches)) == [KEY]

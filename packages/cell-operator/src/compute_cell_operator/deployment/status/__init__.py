@@ -55,6 +55,7 @@ def report(seen: Seen, decision: Decision, applied: Applied, now: datetime) -> P
         derive_status(seen, decision, counters, statements, now),
         reason=reasons.STATUS_CHANGED,
         provisional=conditions.provisional(KIND, statements, read_conditions(seen.status)),
+        is_final=True,  # nothing is decided from it
     )
     events = derive_events(seen, decision, counters, statements, written)
     return Plan((written, *events))

@@ -1,0 +1,122 @@
+"""Which changes of an Instance its deployment is woken for, and what is known of its template."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_api_types import labels
+from compute_api_types.template_hash import HashVerdict, derive_template_hash
+from compute_cell_operator.deployment import mapping, standing
+from compute_cell_operator.deployment.revisions import REMEMBERED, Revisions
+from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
+from compute_cell_operator.plane_names import CELL
+from compute_operator_kit.cache import Change
+from compute_operator_kit.keys import ObjectKey, Role
+from compute_operator_kit.objects import Delivered, Snapshot
+from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
+from compute_operator_kit.wire import JsonMapping, JsonObject
+
+NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
+WEB = ObjectKey(CELL, DEPLOYMENT, NS, "web")
+KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
+OWNERS: list[JsonObject] = [
+    {"kind": DEPLOYMENT.kind, "name": "web", "uid": "uid-of-web", "controller": True}
+]
+
+
+def condition(kind: str, status: str = "True", message: str = "") -> JsonObject:
+    return {"type": kind, "status": status, "reason": "Because", "message": message}
+
+
+def an_instance(
+    version: str = "1",
+    *,
+    metadata: JsonMapping | None = None,
+    spec: JsonMapping | None = None,
+    status: JsonMapping | None = None,
+) -> Snapshot:
+    controller: JsonObject = {"templateHash": "v1-a", "schedulingGates": [{"name": "Quota"}]}
+    return a_snapshot(
+        KEY,
+        {"resourceVersion": version, "ownerReferences": OWNERS, **(metadata or {})},
+        spec={"controller": controller, **(spec or {})},
+        status={"conditions": [condition("Ready", "False")], **(status or {})},
+    )
+
+
+def change_to(after: Snapshot) -> tuple[Change, FakeCaches]:
+    instances = a_store(CELL, INSTANCE, (an_instance(),), indexes=mapping.INSTANCE_INDEXES)
+    deployments = a_store(CELL, DEPLOYMENT, (a_snapshot(WEB),), indexes=mapping.DEPLOYMENT_INDEXES)
+    caches = FakeCaches([instances, deployments], {CELL: Role.HOME})
+    change = instances.put(Delivered(after))
+    assert change is not None
+    return change, caches
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        an_instance("2", metadata={"finalizers": ["provider/finalizer"]}),
+        an_instance("2", metadata={"generation": 9}),
+        an_instance("2", status={"networkInterfaces": [{"ip": "10.0.0.1"}]}),
+        an_instance(
+            "2", status={"conditions": [condition("Ready", "False"), condition("Available")]}
+        ),
+    ],
+    ids=["finalizer", "generation", "address", "available"],
+)
+def test_what_a_deployment_does_not_read_does_not_wake_it(after: Snapshot) -> None:
+    change, caches = change_to(after)
+    assert list(mapping.map_instance(change, caches)) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        an_instance("2", metadata={"labels": {labels.INSTANCE_INDEX: "7"}}),
+        an_instance("2", metadata={"annotations": {"a": "b"}}),
+        an_instance("2", metadata={"ownerReferences": []}),
+        an_instance("2", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        an_instance("2", metadata={"uid": "another"}),
+        an_instance("2", spec={"controller": {"templateHash": "v1-b"}}),
+        an_instance("2", spec={"controller": {"templateHash": "v1-a", "schedulingGates": []}}),
+        an_instance("2", spec={"location": {"name": "dfw"}}),
+        an_instance("2", spec={"networkInterfaces": [{}]}),
+        an_instance("2", status={"controller": {"observedTemplateHash": "v1-a"}}),
+        an_instance("2", status={"conditions": [condition("Ready")]}),
+        an_instance("2", status={"conditions": [condition("Ready", "False", "crashes")]}),
+        *(
+            an_instance("2", status={"conditions": [condition("Ready", "False"), condition(kind)]})
+            for kind in sorted(standing.LOOKED_AT - {"Ready"})
+        ),
+    ],
+)
+def test_whatever_a_deployment_reads_of_its_instance_wakes_it_once(after: Snapshot) -> None:
+    change, caches = change_to(after)
+    assert list(mapping.map_instance(change, caches)) == [WEB]
+
+
+def test_an_instance_that_comes_or_goes_wakes_its_deployment() -> None:
+    change, caches = change_to(an_instance("2"))
+    assert change.before is not None
+    for one in (Change(None, change.after), Change(change.before, None)):
+        assert list(mapping.map_instance(one, caches)) == [WEB]
+
+
+def test_a_verdict_on_a_template_is_remembered_by_its_content() -> None:
+    revisions = Revisions()
+    template: JsonObject = {"spec": {"a": 1}}
+    recorded = derive_template_hash(template)
+    assert revisions.judge_by(template)(recorded) is HashVerdict.CURRENT
+    assert revisions.judge_by({"spec": {"a": 1}})(recorded) is HashVerdict.CURRENT
+    assert len(revisions) == 1
+    assert revisions.judge_by({"spec": {"a": 2}})(recorded) is HashVerdict.STALE
+    assert revisions.judge_by(template)("v1-0000000000000000") is HashVerdict.STALE
+
+
+def test_no_more_verdicts_are_remembered_than_a_cell_needs() -> None:
+    revisions = Revisions()
+    judge = revisions.judge_by({})
+    for number in range(REMEMBERED + 10):
+        judge(f"v1-{number}")
+    assert len(revisions) == REMEMBERED
