@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 RECORDS: Final = Path(__file__).parent / ".spec"
 REAL_PLANES: Final = Path(__file__).parent / "e2e" / "planes" / "fixtures.py"
 MARKERS: Final = ("spec", "fault")
+# Pods are on no loopback; these are the machine's own nodes and nobody else's.
+WITH_NODES: Final = frozenset({"in-cluster", "kind"})
+NODES: Final = "10.0.0.0/8"
 # A passing phase never hides a failing one of the same test (setup, call, teardown report apart).
 WORST_LAST: Final = ("passed", "skipped", "failed")
 
@@ -36,19 +39,23 @@ hypothesis.settings.load_profile("ours")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--planes",
-        choices=("sim", "real"),
+        choices=("sim", "real", "in-cluster", "kind"),
         default="sim",
-        help="what contract tests and scenarios run on: simulated planes or real servers",
+        help="what contract tests and scenarios run on: simulated planes or real servers; "
+        "scenarios also on those with operators as pods",
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin that closes sockets reads what is allowed
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores it, and so would every process that a test interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     backend = str(config.getoption("--planes"))
+    if backend in WITH_NODES:
+        config.option.allow_hosts = f"{config.getoption('--allow-hosts')},{NODES}"
     config.pluginmanager.register(ShownStatements(backend))
-    if backend == "real" and REAL_PLANES.exists():
+    if backend != "sim" and REAL_PLANES.exists():
         # Only then: the environments of single packages have nothing of what it imports.
         config.pluginmanager.import_plugin("e2e.planes.fixtures")
 

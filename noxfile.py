@@ -59,7 +59,8 @@ def check(session: nox.Session) -> None:
     tool(session, "locks", "--check")
     for name in GENERATED:
         tool(session, name, "--check")
-    session.run("pytest", "tests", "e2e/planes/tests/unit", "e2e/demo/tests/unit", *session.posargs)
+    parts = [f"e2e/{part}/tests/unit" for part in ("demo", "monitoring", "planes")]
+    session.run("pytest", "tests", *parts, *session.posargs)
     for folder in PACKAGES:
         session.notify(f"unit({folder})")
 
@@ -94,6 +95,7 @@ def contract(session: nox.Session) -> None:
     session.run("pytest", *side_by_side, *tests_of("contract"), *session.posargs)
 
 
+SIDE_BY_SIDE: Final = ("--numprocesses", "auto", "--dist", "load")
 RIGHTS_TESTS: Final = "*-operator/tests/contract/test_*_rights.py"
 
 
@@ -101,13 +103,12 @@ RIGHTS_TESTS: Final = "*-operator/tests/contract/test_*_rights.py"
 def sim(session: nox.Session) -> None:
     """Every scenario on simulated planes, every oracle after it; `-- --plan F` replays a run."""
     sync_dev(session)
-    side_by_side = ("--numprocesses", "auto", "--dist", "load")
     folders = ("e2e/scenarios", "e2e/faults/tests", "e2e/backends/tests")
     # The operators' own shows of every right: some are for what no scenario brings about.
     shows = () if session.posargs else sorted(map(str, Path("packages").glob(RIGHTS_TESTS)))
     if not session.posargs:
         session.run("python", "-m", "e2e.rights", "--forget")
-    session.run("pytest", "--planes", "sim", *side_by_side, *folders, *shows, *session.posargs)
+    session.run("pytest", "--planes", "sim", *SIDE_BY_SIDE, *folders, *shows, *session.posargs)
     if not session.posargs:  # a part of the suite says nothing about rights nobody used
         session.run("python", "-m", "e2e.rights")
         # By itself: its operators live in wall time, and lose their Leases on a crowded machine.
@@ -138,6 +139,8 @@ def cluster(session: nox.Session) -> None:
     # Operators last: one that runs acts on the planes that all of them share.
     folders = (*REAL_CONTRACTS, "e2e/planes/tests/cluster", *tests_of("cluster"))
     session.run("pytest", "--planes", "real", *folders, *asked)
+    # Played on simulated planes, and judged by what was built with the real ones.
+    session.run("pytest", *SIDE_BY_SIDE, "e2e/monitoring/tests/cluster", *asked)
     # The simulated server owes kubectl the same, and where nothing was built there is none.
     session.run("python", "-m", "e2e.planes", "with-kubectl", "pytest", KUBECTL_CONTRACT)
     if "--soak" in session.posargs:
@@ -153,10 +156,38 @@ def images(session: nox.Session) -> None:
 
 @nox.session
 def e2e(session: nox.Session) -> None:
-    """Scenarios on real planes, built first where they are not; `-- --all` with the slow ones."""
+    """Scenarios on real planes; `-- --all`, `--in-cluster` with operators as pods, `--kind`."""
     sync_dev(session)
-    session.run("python", "-m", "e2e.planes", "build")
-    session.run("pytest", "--planes", "real", "e2e/scenarios", *session.posargs)
+    asked = [word for word in session.posargs if word not in {*ON_PODS, WHERE_POSSIBLE}]
+    chosen = next((word for word in ON_PODS if word in session.posargs), "")
+    if chosen and not can_run_pods(session, ON_PODS[chosen]):
+        return
+    session.run("python", "-m", "e2e.planes", "build", *(("--nodes",) if chosen else ()))
+    if chosen == "--in-cluster":  # kind is given what `nox -s images` made, which needs root
+        tool(session, "images", "--unchecked")
+    backend = chosen.removeprefix("--") or "real"
+    folders = (*((NODE_TESTS,) if backend == "in-cluster" else ()), "e2e/scenarios")
+    session.run("pytest", "--planes", backend, *folders, *asked)
+
+
+# How operators run as pods, and what makes the machine fit for it.
+ON_PODS: Final = {"--in-cluster": "e2e.planes.node", "--kind": "e2e.backends.kind"}
+NODE_TESTS: Final = "e2e/planes/node/tests/cluster"
+# For whoever has nobody to ask: says in one line why it was not run, and goes on.
+WHERE_POSSIBLE: Final = "--where-possible"
+NOT_RUN: Final = ": not run: "
+
+
+def can_run_pods(session: nox.Session, module: str) -> bool:
+    """Prepares the machine; what cannot be had is one line, and an error unless told otherwise."""
+    said = session.run("python", "-m", module, "prepare", silent=True, success_codes=[0, 3])
+    line = str(said or "").strip()
+    if NOT_RUN not in line:
+        return True
+    session.log(line)
+    if WHERE_POSSIBLE not in session.posargs:
+        session.error(line)
+    return False
 
 
 @nox.session(venv_backend="none")
@@ -186,6 +217,8 @@ GENERATED: Final = (
     "dashboard",
     "interpreter",
     "reference_conditions",
+    "reference_configuration",
+    "reference_metrics",
     "reference_quota_client",
 )
 

@@ -1,6 +1,11 @@
-"""Documents lead somewhere, and the specification is the one we were given or a corrected one."""
+"""Documents lead somewhere, their commands are run, and they speak of the project alone."""
 
-from tools.doc_commands import anchor_of, broken_links, commands
+from __future__ import annotations
+
+import pytest
+
+from tools.doc_blocks import BLANK, Kind, find_shown
+from tools.doc_commands import anchor_of, broken_links, commands, shown
 from tools.workspace import ROOT
 
 
@@ -9,13 +14,78 @@ def test_no_link_leads_nowhere() -> None:
 
 
 def test_the_readme_shows_the_two_commands() -> None:
-    shown = {command.line for command in commands(ROOT) if command.page == "README.md"}
-    assert {"./dev demo", "./dev test"} <= shown
+    found = {command.line for command in commands(ROOT) if command.page == "README.md"}
+    assert {"./dev demo", "./dev test"} <= found
 
 
 def test_a_heading_becomes_the_anchor_a_browser_uses() -> None:
     assert anchor_of("Who writes what") == "who-writes-what"
     assert anchor_of("4.1 `deploy/`") == "41-deploy"
+
+
+def test_no_page_shows_a_command_that_nobody_runs() -> None:
+    assert [one.place for one in shown(ROOT) if one.kind is Kind.UNMARKED] == []
+
+
+def test_every_how_to_shows_commands_that_are_run() -> None:
+    is_run = {one.page for one in shown(ROOT) if one.kind is Kind.SCRIPT}
+    pages = {page.relative_to(ROOT).as_posix() for page in ROOT.glob("docs/howto/*.md")}
+    # Its commands are those of the runbook that it leads to.
+    assert pages - is_run == {"docs/howto/decommission-a-cell.md"}
+    assert "docs/howto/runbooks/decommission-cell.md" in is_run
+
+
+PAGE = """\
+Look with `kubectl get pods`, or `kubectl get <kind>`.
+
+```console
+$ ./dev demo
+its output
+```
+
+1. In a list:
+
+   ```sh
+   kubectl get a
+   kubectl get b
+   ```
+
+<!-- not run: needs a cloud -->
+```text
+kubectl get c
+```
+
+```
+kubectl get d
+```
+
+```text
+only words
+```
+
+```yaml
+# my/file.yaml
+a: 1
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "text", "note"),
+    [
+        (1, Kind.INLINE, "kubectl get pods", ""),
+        (1, Kind.NOT_RUN, "kubectl get <kind>", BLANK),
+        (3, Kind.CONSOLE, "./dev demo", ""),
+        (10, Kind.SCRIPT, "kubectl get a\nkubectl get b\n", ""),
+        (16, Kind.NOT_RUN, "kubectl get c\n", "needs a cloud"),
+        (20, Kind.UNMARKED, "kubectl get d\n", ""),
+        (28, Kind.FILE, "# my/file.yaml\na: 1\n", "my/file.yaml"),
+    ],
+)
+def test_a_page_is_read_as_its_reader_would(line: int, kind: Kind, text: str, note: str) -> None:
+    found = find_shown("page.md", PAGE, has_inline=True)
+    assert len(found) == 7
+    assert (line, kind, text, note) in [(one.line, one.kind, one.text, one.note) for one in found]
 
 
 def test_the_project_speaks_of_itself_alone() -> None:

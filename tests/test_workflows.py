@@ -124,6 +124,7 @@ def test_ci_has_a_job_per_suite_and_each_calls_nox_and_nothing_else() -> None:
 def test_nightly_runs_take_everything() -> None:
     commands = [command for job in read("e2e.yaml").jobs.values() for command in job.commands]
     assert any("./dev e2e --all" in command for command in commands)
+    assert any("./dev e2e --in-cluster --all" in command for command in commands)
     assert any("./dev e2e --kind" in command for command in commands)
 
 

@@ -1,7 +1,9 @@
 """Runs the commands that the documents show, and follows their links.
 
-A command block is fenced as `console`; lines that begin with `$ ` are run by the shell in the
-root of this tree, as written, and must succeed. Other lines of a block show output.
+Blocks of `console` are run by the shell in the root of this tree, as written; those of how-tos in
+a world that the how-tos are about: simulated planes behind HTTPS, both operators, and a stock
+`kubectl`. All must succeed. What is not run is listed with the reason, and where no kubectl is to
+be had, so are the how-tos.
 """
 
 from __future__ import annotations
@@ -10,17 +12,18 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools.doc_blocks import Kind, Shown, find_shown
 from tools.workspace import ROOT
 
-BLOCK: Final = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE: Final = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING: Final = re.compile(r"^#+ (.*)$", re.MULTILINE)
+HOW_TOS: Final = "docs/howto/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +39,19 @@ def pages(root: Path) -> list[Path]:
     return sorted(path for path in listed if path.name != "template.md")
 
 
+def shown(root: Path) -> list[Shown]:
+    """Everything that is shown, page by page; the specification and the style show no commands."""
+    found: list[Shown] = []
+    for page in pages(root):
+        name = page.relative_to(root).as_posix()
+        if not name.startswith(("docs/spec/", "docs/style/", "docs/adr/")):
+            text = page.read_text("utf-8")
+            found += find_shown(name, text, has_inline=name.startswith(HOW_TOS))
+    return found
+
+
 def commands(root: Path) -> list[Command]:
-    return [
-        Command(page.relative_to(root).as_posix(), line.removeprefix("$ "))
-        for page in pages(root)
-        for block in BLOCK.findall(page.read_text("utf-8"))
-        for line in block.splitlines()
-        if line.startswith("$ ")
-    ]
+    return [Command(one.page, one.text) for one in shown(root) if one.kind is Kind.CONSOLE]
 
 
 def anchor_of(heading: str) -> str:
@@ -70,18 +78,47 @@ def _anchors(page: Path) -> set[str]:
     return {anchor_of(heading) for heading in HEADING.findall(page.read_text("utf-8"))}
 
 
+def run_here(found: Sequence[Shown]) -> Iterator[str]:
+    """Runs the commands of all pages but how-tos in this tree, each once; what failed."""
+    here = [one for one in found if not one.page.startswith(HOW_TOS)]
+    runnable = {one.text: one for one in here if one.kind in {Kind.CONSOLE, Kind.SCRIPT}}
+    for one in runnable.values():
+        say(f"{one.place}: $ {one.text}")
+        # The point is to run what a reader would type, so a shell it is; the text is our own.
+        ended = subprocess.run(["bash", "-c", one.text], cwd=ROOT, check=False)
+        if ended.returncode:
+            yield f"{one.place}: `{one.text}` exited {ended.returncode}"
+
+
+def say(text: str) -> None:
+    print(f"docs: {text}", flush=True)
+
+
+def run_all(found: Sequence[Shown]) -> Iterator[str]:
+    yield from run_here(found)
+    # Only here: links are checked where nothing of the demo is installed.
+    from e2e.demo.howtos import run_how_tos
+
+    yield from run_how_tos([one for one in found if one.page.startswith(HOW_TOS)], say)
+    left_out = [one for one in found if one.kind is Kind.NOT_RUN]
+    for one in left_out:
+        say(f"{one.place}: not run, {one.note}: {one.text.strip().splitlines()[0]}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the documents' commands, check their links.")
     parser.add_argument("--links-only", action="store_true", help="run nothing")
-    links_only: bool = parser.parse_args().links_only
+    parser.add_argument("pages", nargs="*", help="only pages whose path begins so")
+    chosen = parser.parse_args()
+    found = [one for one in shown(ROOT) if one.page.startswith(tuple(chosen.pages) or "")]
     failures = list(broken_links(ROOT))
-    shown: list[Command] = [] if links_only else commands(ROOT)
-    for command in dict.fromkeys(shown):
-        print(f"docs: {command.page}: $ {command.line}", flush=True)
-        # The point is to run what a reader would type, so a shell it is; the text is our own.
-        ended = subprocess.run(["bash", "-c", command.line], cwd=ROOT, check=False)
-        if ended.returncode:
-            failures.append(f"{command.page}: `{command.line}` exited {ended.returncode}")
+    failures += [
+        f"{one.place}: a command that nobody runs; fence it as `sh`, or say why not"
+        for one in found
+        if one.kind is Kind.UNMARKED
+    ]
+    if not chosen.links_only:
+        failures += run_all(found)
     for failure in failures:
         print(f"docs: {failure}", file=sys.stderr)
     return 1 if failures else 0

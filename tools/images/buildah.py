@@ -74,6 +74,9 @@ class Buildah:
         self._run("build", *words, ".")
         return self.find_id(name)
 
+    def has(self, name: str) -> bool:
+        return name in self._run("images", "--format", "{{.Name}}:{{.Tag}}").split()
+
     def find_id(self, name: str) -> str:
         return self._run("inspect", "--type", "image", "--format", "{{.FromImageID}}", name)
 

@@ -142,6 +142,18 @@ def test_an_interrupt_in_the_middle_on_a_narrow_terminal_leaves_nothing(tmp_path
     _assert_nothing_is_left(folder)
 
 
+def test_an_interrupt_while_a_city_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with _demo(folder) as demo:
+        _read_until(demo, "An outage")
+        demo.send_signal(signal.SIGINT)
+        told, complaints = demo.communicate(timeout=PATIENCE)
+    assert demo.returncode == 128 + signal.SIGINT
+    assert "nothing is left" in told
+    assert not complaints
+    _assert_nothing_is_left(folder)
+
+
 def _read_terminal(main: int, word: str) -> str:
     """What appears there until a word does; all of it where there is no word."""
     seen = ""
