@@ -35,6 +35,7 @@ from e2e.backends.port import (
     Audited,
     Backend,
     Cell,
+    HasPods,
     Needs,
     NetworkKnobs,
     Run,
@@ -189,6 +190,13 @@ class World:
         self.home = Plane(backend, HOME)
         self.hub = Plane(backend, HUB)
         self.management = Operator(backend, MANAGEMENT)
+
+    @property
+    def pods(self) -> HasPods:
+        """What can befall operators that are pods; only scenarios about that ask for it."""
+        if not isinstance(self.backend, HasPods):
+            raise LookupError(f"operators are no pods on {self.backend.name!r}")
+        return self.backend
 
     @property
     def project(self) -> Plane:

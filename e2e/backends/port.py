@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from compute_api_types.wire import JsonObject, JsonValue
 from e2e.kinds import Kind
@@ -48,6 +48,8 @@ class Needs:
     """What a scenario needs of its world; the letters of `docs/spec/operations.md` 9."""
 
     projects: int = 1  # P
+    # Spends, cuts off or takes away its projects: they are made for it on planes that are shared.
+    has_own_projects: bool = False
     cells: tuple[Cell, ...] = (DFW,)  # D, O
     has_quota: bool = False  # Q
     has_networking: bool = True
@@ -56,7 +58,7 @@ class Needs:
     is_single: bool = False  # one plane is everything: `deploy/single-cluster`
     expects_errors: bool = False  # what it does on purpose is logged at ERROR
     is_alone: bool = False  # cuts, stops or relabels what others share
-    is_slow: bool = False  # waits for minutes of wall time on real planes
+    is_slow: bool = False  # waits for a minute or more of wall time on real planes
     # Fields of the operators' configuration that a scenario is about: `{"management": {…}}`.
     settings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
@@ -231,6 +233,47 @@ class Backend(Protocol):
     async def decommission(self, *arguments: str) -> Run:
         """Runs `compute-cell-operator decommission` under role G."""
         ...
+
+
+@runtime_checkable
+class HasPods(Protocol):
+    """What a backend adds on which operators are pods: what befalls a pod, and its node."""
+
+    def pod_names(self, operator: str) -> Sequence[str]:
+        """Those that are there to stay."""
+        ...
+
+    async def leader(self, operator: str) -> str:
+        """The pod that its Lease names."""
+        ...
+
+    async def begin_roll(self, operator: str) -> None:
+        """A new version comes: new pods for old."""
+        ...
+
+    async def await_ready(self, operator: str) -> None:
+        """Until every pod is there and ready, and none of the old ones is left."""
+        ...
+
+    async def delete_pod(self, operator: str, pod: str) -> None: ...
+
+    async def evict(self, operator: str, pod: str) -> None:
+        """As draining a node does."""
+        ...
+
+    async def reboot_node(self, operator: str) -> None:
+        """The node of an operator loses power and gets it back."""
+        ...
+
+    async def exhaust_memory(self, operator: str) -> str:
+        """The container meets its memory limit; how its end is called."""
+        ...
+
+    async def expire_token(self, operator: str, plane: str) -> None:
+        """Its token for a plane is over, and nobody writes a new one until `rotate_tokens`."""
+        ...
+
+    async def rotate_tokens(self, operator: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

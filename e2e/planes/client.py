@@ -25,6 +25,7 @@ from e2e.planes.kubeconfig import Token
 FIELD_MANAGER: Final = "e2e-planes"
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
+METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 REQUEST_TIMEOUT: Final = timedelta(seconds=30)
 
 
@@ -81,6 +82,10 @@ class PlaneClient:
     async def get(self, path: str) -> JsonObject:
         return await self._request("GET", path)
 
+    async def get_metadata(self, path: str) -> JsonObject:
+        """A collection without what its objects hold."""
+        return await self._request("GET", path, headers={"Accept": METADATA})
+
     async def find(self, path: str) -> JsonObject | None:
         """Like `get`, but what is absent is None."""
         try:
@@ -108,10 +113,10 @@ class PlaneClient:
     async def apply(self, wanted: JsonObject) -> JsonObject:
         """Server-side apply: some CRDs exceed what client-side apply can annotate."""
         path = f"{await self.path_of(wanted)}?fieldManager={FIELD_MANAGER}&force=true"
-        return await self._request("PATCH", path, wanted, APPLY)
+        return await self._request("PATCH", path, wanted, headers={"Content-Type": APPLY})
 
     async def patch(self, path: str, change: JsonObject) -> JsonObject:
-        return await self._request("PATCH", path, change, MERGE)
+        return await self._request("PATCH", path, change, headers={"Content-Type": MERGE})
 
     async def delete(self, path: str) -> None:
         await self._request("DELETE", path)
@@ -142,12 +147,18 @@ class PlaneClient:
         return f"{root}{within}/{self._paths[version, kind]}"
 
     async def _request(
-        self, method: str, path: str, body: JsonObject | None = None, form: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         payload = json.dumps(body) if body is not None else None
-        headers: Mapping[str, str] = {"Content-Type": form} if payload else {}
+        usual = {"Content-Type": "application/json"} if payload else {}
         url = f"{self._endpoint.server}{path}"
-        async with self._opened().request(method, url, data=payload, headers=headers) as answer:
+        sent = {**usual, **(headers or {})}
+        async with self._opened().request(method, url, data=payload, headers=sent) as answer:
             try:
                 found = _as_object(await answer.read())
             except BaseException:

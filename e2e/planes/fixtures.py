@@ -6,9 +6,8 @@ every test its processes are looked at, so that a test on a plane whose process 
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,13 @@ from e2e.planes.binaries import PLANES
 from e2e.planes.build import find_programs
 from e2e.planes.errors import PlanesError
 from e2e.planes.identities import Identity
+from e2e.planes.installation import Installation
+from e2e.planes.inventory import await_equal, take_inventory
 from e2e.planes.karmada_stack import RealKarmadaStack, address_of
 from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.stack import Options, RealPlanes
 from e2e.planes.store import Store
-from e2e.planes.testing import GADGETS, WIDGETS
+from e2e.planes.testing import GADGETS, WIDGETS, run_outside
 from e2e.planes.topology import FULL, SINGLE, Role, Topology
 
 CONTRACT_ADMIN: Final = Identity("contract-admin", ("system:masters",))
@@ -63,16 +64,6 @@ def running(topology: Topology, options: Options) -> Generator[RealPlanes]:
         run_outside(planes.stop())
 
 
-def run_outside(step: Coroutine[object, object, None]) -> None:
-    """Runs a step between tests.
-
-    In a loop of its own kind, whatever the tests of a package use (one of virtual time): processes
-    live in real time.
-    """
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(step)
-
-
 def stacks_up() -> tuple[RealPlanes, ...]:
     """All that run for this session at the moment."""
     return tuple(_up)
@@ -97,6 +88,24 @@ def real_planes() -> Iterator[RealPlanes]:
     """
     with running(FULL, Options(crds=(WIDGETS, GADGETS))) as planes:
         yield planes
+
+
+@pytest.fixture(scope="module")
+def planes_left_as_found(real_planes: RealPlanes) -> Iterator[RealPlanes]:
+    """The full topology, for a file whose tests install something or run an operator: when they
+    are done, planes hold what they held before, so that the next file meets nobody's leavings.
+    """
+    before = run_outside(take_inventory(real_planes))
+    yield real_planes
+    run_outside(await_equal(real_planes, before))
+
+
+@pytest.fixture(scope="module")
+def installation(planes_left_as_found: RealPlanes) -> Iterator[Installation]:
+    """What tests of a file apply to planes for all of them; it goes with the file."""
+    made = Installation(planes_left_as_found)
+    yield made
+    run_outside(made.undo())
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from e2e.planes.node.slot import Slot
 from e2e.planes.run_folder import RunFolder
 from e2e.planes.topology import Rates
 
@@ -54,9 +55,19 @@ def etcd(ground: Ground, peer_port: int) -> tuple[str, ...]:
 
 
 def kube_apiserver(
-    ground: Ground, plane: str, port: int, *, rights_from_root: bool
+    ground: Ground,
+    plane: str,
+    port: int,
+    *,
+    rights_from_root: bool,
+    slot: Slot | None = None,
+    audience: str = "",
 ) -> tuple[str, ...]:
-    """An API server; with `rights_from_root` it asks the Milo root who may do what."""
+    """An API server.
+
+    With `rights_from_root` it asks the Milo root who may do what; with a slot it has a node and
+    runs pods; with an audience it believes tokens that another plane issued for it.
+    """
     pki = ground.run.pki
     return (
         f"--etcd-servers={ground.etcd_url}",
@@ -67,7 +78,7 @@ def kube_apiserver(
         # Else it looks for the machine's way to the world and does not start on one without.
         f"--advertise-address={ground.address}",
         f"--external-hostname={ground.address}",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--service-cluster-ip-range={slot.services if slot else '10.0.0.0/24'}",
         f"--tls-cert-file={pki('server.crt')}",
         f"--tls-private-key-file={pki('server.key')}",
         f"--client-ca-file={pki('ca.crt')}",
@@ -76,7 +87,8 @@ def kube_apiserver(
         f"--service-account-signing-key-file={pki('service-accounts.key')}",
         f"--token-auth-file={ground.run.of_plane(plane, 'tokens.csv')}",
         *(_rights_from_root(ground, plane) if rights_from_root else _RIGHTS_OF_ITS_OWN),
-        "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
+        *(_for_pods(ground) if slot else _WITHOUT_PODS),
+        *(_believing(ground, plane, audience) if audience else ()),
         f"--requestheader-client-ca-file={pki('front-proxy-ca.crt')}",
         "--requestheader-allowed-names=front-proxy-client",
         "--requestheader-username-headers=X-Remote-User",
@@ -92,6 +104,29 @@ def kube_apiserver(
 
 
 _RIGHTS_OF_ITS_OWN: Final = ("--authorization-mode=Node,RBAC",)
+_WITHOUT_PODS: Final = ("--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",)
+
+
+def _for_pods(ground: Ground) -> tuple[str, ...]:
+    pki = ground.run.pki
+    return (
+        "--enable-admission-plugins=NodeRestriction",
+        f"--kubelet-client-certificate={pki('admin.crt')}",
+        f"--kubelet-client-key={pki('admin.key')}",
+        "--kubelet-preferred-address-types=InternalIP",
+    )
+
+
+def _believing(ground: Ground, plane: str, audience: str) -> tuple[str, ...]:
+    """Tokens it does not know are shown to who issued them (operations.md 5, B)."""
+    asked = ground.run.of_plane(plane, "issuer.kubeconfig")
+    return (
+        f"--authentication-token-webhook-config-file={asked}",
+        "--authentication-token-webhook-version=v1",
+        # What is believed is believed for this long, also when the token expires meanwhile.
+        "--authentication-token-webhook-cache-ttl=5s",
+        f"--api-audiences=https://{plane}.local,{audience}",
+    )
 
 
 def _rights_from_root(ground: Ground, plane: str) -> tuple[str, ...]:
@@ -105,7 +140,29 @@ def _rights_from_root(ground: Ground, plane: str) -> tuple[str, ...]:
     )
 
 
-def kube_controller_manager(ground: Ground, plane: str, port: int) -> tuple[str, ...]:
+def kube_controller_manager(
+    ground: Ground, plane: str, port: int, *, slot: Slot | None = None
+) -> tuple[str, ...]:
+    """Only the controllers our objects need, unless pods run there."""
+    pki = ground.run.pki
+    # The last fills the roles view, edit and admin, which people bind.
+    few = "--controllers=namespace,garbagecollector,serviceaccount-token,clusterrole-aggregation"
+    # Else it makes a folder for plugins of volumes outside the run folder.
+    plugins = f"--flex-volume-plugin-dir={ground.run.path / 'tmp'}"
+    return (
+        *_serving(ground, plane, port),
+        plugins if slot else few,
+        f"--service-account-private-key-file={pki('service-accounts.key')}",
+        f"--root-ca-file={pki('ca.crt')}",
+    )
+
+
+def kube_scheduler(ground: Ground, plane: str, port: int) -> tuple[str, ...]:
+    return _serving(ground, plane, port)
+
+
+def _serving(ground: Ground, plane: str, port: int) -> tuple[str, ...]:
+    """What Kubernetes' own controllers have in common."""
     kubeconfig = ground.kubeconfig_of(plane)
     pki = ground.run.pki
     return (
@@ -113,15 +170,11 @@ def kube_controller_manager(ground: Ground, plane: str, port: int) -> tuple[str,
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         "--leader-elect=false",
-        # The last fills the roles view, edit and admin, which people bind.
-        "--controllers=namespace,garbagecollector,serviceaccount-token,clusterrole-aggregation",
         f"--bind-address={ground.address}",
         f"--secure-port={port}",
         # Without them it would write a certificate of its own to /var/run/kubernetes.
         f"--tls-cert-file={pki('server.crt')}",
         f"--tls-private-key-file={pki('server.key')}",
-        f"--service-account-private-key-file={pki('service-accounts.key')}",
-        f"--root-ca-file={pki('ca.crt')}",
     )
 
 

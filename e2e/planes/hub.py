@@ -14,6 +14,7 @@ from e2e.planes import flags, probes
 from e2e.planes.client import PlaneClient, has_condition
 from e2e.planes.manifests import KARMADA_CLUSTER, KARMADA_SYSTEM, KarmadaManifests, a_namespace
 from e2e.planes.plane import Plane, install_crds
+from e2e.planes.ports import LOOPBACK
 from e2e.planes.process import ManagedProcess
 from e2e.planes.topology import CITY_LABEL, Rates
 from e2e.planes.waiting import side_by_side, until
@@ -76,7 +77,9 @@ async def bring_up_karmada(karmada: Karmada, client: PlaneClient) -> None:
     hub, authority = karmada.hub, karmada.hub.site.pki.authority
     for name in (KARMADA_SYSTEM, KARMADA_CLUSTER):
         await client.apply(a_namespace(name))
-    for document in karmada.manifests.aggregation(authority, karmada.aggregated_port):
+    address = hub.site.ground.address
+    host = "localhost" if address == LOOPBACK else address
+    for document in karmada.manifests.aggregation(authority, karmada.aggregated_port, host):
         await client.apply(document)
     await side_by_side(
         (

@@ -1,8 +1,9 @@
 """A TCP connection that a test can spoil: latency, silence, cuts, resets, garbage.
 
-One link stands between one client and one server and listens on loopback. It passes bytes on and
-knows nothing of what they mean: TLS goes through it untouched, so a client sees what a bad network
-would show it. It belongs to the event loop it was opened in and leaves no task behind.
+One link stands between one client and one server; it listens on loopback unless told otherwise. It
+passes bytes on and knows nothing of what they mean: TLS goes through it untouched, so a client sees
+what a bad network would show it. It belongs to the event loop it was opened in and leaves no task
+behind.
 
     client ──► link ──► server       cut: nobody listens, open connections are reset
                                      half-open: connections stay, no byte arrives any more
@@ -105,9 +106,10 @@ class Link:
         server: str,
         server_port: int,
         *,
+        address: str = LOOPBACK,
         restart: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.address: Final = LOOPBACK
+        self.address: Final = address
         self.latency = timedelta()
         self.seen = Seen()
         self._server = (server, server_port)

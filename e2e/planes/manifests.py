@@ -49,15 +49,17 @@ def a_namespace(name: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def fit_aggregation(text: str, authority: bytes, port: int) -> list[JsonObject]:
-    """APIService and Service for an aggregated server that listens on localhost."""
+def fit_aggregation(
+    text: str, authority: bytes, port: int, host: str = "localhost"
+) -> list[JsonObject]:
+    """APIService and Service for an aggregated server that listens there."""
     documents = parse_documents(_with_authority(text, authority))
     for document in documents:
         match string_at(document, "kind"):
             case "APIService":
                 object_at(document, "spec", "service")["port"] = port
             case "Service":
-                object_at(document, "spec")["externalName"] = "localhost"
+                object_at(document, "spec")["externalName"] = host
             case kind:
                 raise _unexpected(kind)
     return documents
@@ -114,9 +116,9 @@ class KarmadaManifests:
     def crds(self) -> list[JsonObject]:
         return read_documents(self._folder / "charts/karmada/_crds/bases")
 
-    def aggregation(self, authority: bytes, port: int) -> list[JsonObject]:
+    def aggregation(self, authority: bytes, port: int, host: str) -> list[JsonObject]:
         path = self._folder / "artifacts/deploy/karmada-aggregated-apiserver-apiservice.yaml"
-        return fit_aggregation(path.read_text("utf-8"), authority, port)
+        return fit_aggregation(path.read_text("utf-8"), authority, port, host)
 
     def webhooks(self, authority: bytes, server: str) -> list[JsonObject]:
         path = self._folder / "artifacts/deploy/webhook-configuration.yaml"

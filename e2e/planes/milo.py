@@ -19,7 +19,7 @@ from e2e.planes.gateway.routing import GROUP
 from e2e.planes.gateway.settings import ControllerSettings, GatewaySettings
 from e2e.planes.identities import ADMIN
 from e2e.planes.kubeconfig import Context
-from e2e.planes.plane import Plane
+from e2e.planes.plane import TOKENS_PATH, Plane
 from e2e.planes.process import Command, ManagedProcess, Probe
 from e2e.planes.site import Site
 from e2e.planes.topology import Role
@@ -96,6 +96,7 @@ def prepare_milo(root: Plane, planes: Mapping[str, Plane], ear: Ear) -> Milo:
         root=root.server,
         directory=directory,
         ways=run.of_plane(root.name, WAYS),
+        issuer=planes[site.issuer].server + TOKENS_PATH if site.issuer else "",
     )
     controllers = ControllerSettings(
         authority=run.pki("ca.crt"),

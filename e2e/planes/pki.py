@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -24,14 +25,17 @@ class Pki:
     server: KeyPair
 
 
-def write_pki(run: RunFolder, address: str, now: datetime) -> Pki:
-    """Makes all certificates for servers on loopback and on `address`."""
+def write_pki(run: RunFolder, address: str, now: datetime, *, services: Iterable[str] = ()) -> Pki:
+    """Makes all certificates for servers on loopback and on `address`; pods know API servers by
+    the addresses of their Services.
+    """
+    addresses = dict.fromkeys((LOOPBACK, address, *services))
     authority, front_authority = Authority("planes-ca", now), Authority("front-proxy-ca", now)
     pki = Pki(
         authority=authority.certificate,
         admin=authority.issue_client(ADMIN.user, ADMIN.groups),
         front_proxy=front_authority.issue_client(FRONT_PROXY_USER),
-        server=authority.issue_server(dict.fromkeys((LOOPBACK, address)), SERVER_NAMES),
+        server=authority.issue_server(addresses, SERVER_NAMES),
     )
     write_private(run.pki("ca.crt"), authority.certificate)
     write_private(run.pki("front-proxy-ca.crt"), front_authority.certificate)

@@ -20,6 +20,9 @@ from e2e.planes.topology import PlaneSpec, Role
 from e2e.planes.waiting import side_by_side, until
 
 RIGHTS_PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+TOKENS_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+# What the hub expects a token of the management operator to be for (deploy/management).
+HUB_AUDIENCE = "compute-hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,15 @@ def prepare_plane(spec: PlaneSpec, site: Site, root_port: int | None) -> Plane:
             "root", site.server_at(root_port) + RIGHTS_PATH, site.pki.authority, site.pki.admin
         )
         site.write_kubeconfig(spec.name, "rights.kubeconfig", asked)
-    arguments = flags.kube_apiserver(site.ground, spec.name, port, rights_from_root=from_root)
+    slot = site.slots.get(spec.name)
+    arguments = flags.kube_apiserver(
+        site.ground,
+        spec.name,
+        port,
+        rights_from_root=from_root,
+        slot=slot,
+        audience=HUB_AUDIENCE if site.issuer and spec.role is Role.HUB else "",
+    )
     ready = probes.https_answers(site.endpoint(spec.name, port), "/readyz")
     return Plane(
         spec,
@@ -73,10 +84,28 @@ def prepare_plane(spec: PlaneSpec, site: Site, root_port: int | None) -> Plane:
         site.add(
             f"{spec.name}.kube-controller-manager",
             "kube-controller-manager",
-            flags.kube_controller_manager(site.ground, spec.name, own_port),
+            flags.kube_controller_manager(site.ground, spec.name, own_port, slot=slot),
             probes.https_answers(site.health_of(own_port), "/healthz"),
         ),
     )
+
+
+def prepare_scheduler(plane: Plane) -> ManagedProcess:
+    """For a plane that runs pods."""
+    site, port = plane.site, plane.site.ports.reserve()
+    return site.add(
+        f"{plane.name}.kube-scheduler",
+        "kube-scheduler",
+        flags.kube_scheduler(site.ground, plane.name, port),
+        probes.https_answers(site.health_of(port), "/healthz"),
+    )
+
+
+def let_believe(plane: Plane, issuer: Plane) -> None:
+    """Tells a plane whom to ask about tokens that it does not know."""
+    site = plane.site
+    asked = Context("issuer", issuer.server + TOKENS_PATH, site.pki.authority, site.pki.admin)
+    site.write_kubeconfig(plane.name, "issuer.kubeconfig", asked)
 
 
 async def install_crds(client: PlaneClient, crds: Iterable[JsonObject], site: Site) -> None:

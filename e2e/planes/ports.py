@@ -22,6 +22,10 @@ class Ports:
         self._address = address
         self._held: list[socket.socket] = []
 
+    @property
+    def address(self) -> str:
+        return self._address
+
     def reserve(self) -> int:
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._held.append(holder)

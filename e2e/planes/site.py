@@ -6,6 +6,7 @@ processes there are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from e2e.planes.build import Programs
@@ -13,6 +14,7 @@ from e2e.planes.client import Endpoint
 from e2e.planes.flags import Ground
 from e2e.planes.identities import ADMIN, Tokens
 from e2e.planes.kubeconfig import Context, Credential, render_kubeconfig
+from e2e.planes.node.slot import Slot
 from e2e.planes.pki import Pki
 from e2e.planes.ports import Ports
 from e2e.planes.process import Command, ManagedProcess, Probe
@@ -28,6 +30,10 @@ class Site:
     pki: Pki
     tokens: Tokens
     processes: list[ManagedProcess] = field(default_factory=list)
+    # Of the planes that run pods.
+    slots: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
+    # The plane whose ServiceAccounts hub and Milo believe; none where nobody runs as a pod.
+    issuer: str = ""
 
     def add(
         self, name: str, program: str, arguments: tuple[str, ...], ready: Probe

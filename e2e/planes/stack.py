@@ -19,9 +19,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from compute_sim_planes.json_types import JsonObject
-from e2e.manifests import render
 from e2e.planes import flags, manifests, probes
-from e2e.planes.binaries import PLANES
+from e2e.planes.binaries import NODES, PLANES
 from e2e.planes.build import Programs, find_programs
 from e2e.planes.certificates import write_private
 from e2e.planes.ear import Ear
@@ -32,8 +31,10 @@ from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.kubectl import Kubectl
 from e2e.planes.links import Link
 from e2e.planes.milo import Milo, a_project_named, prepare_milo
+from e2e.planes.node.nodes import Nodes
+from e2e.planes.node.slot import Slot
 from e2e.planes.pki import write_pki
-from e2e.planes.plane import Plane, install_crds, prepare_plane
+from e2e.planes.plane import Plane, install_crds, let_believe, prepare_plane
 from e2e.planes.ports import LOOPBACK, Ports
 from e2e.planes.process import ManagedProcess
 from e2e.planes.projects import ProjectServers
@@ -52,8 +53,11 @@ class Options:
     """How a stack is run; the defaults are those of the tests."""
 
     rates: Rates = Rates.QUICK
-    # Planes that pods must reach listen on an address of the host (in-cluster.md 1).
     address: str = LOOPBACK
+    # Planes that run pods; all then listen where pods reach them (in-cluster.md 1).
+    nodes: Nodes | None = None
+    # The plane whose ServiceAccounts hub and Milo believe.
+    issuer: str = ""
     # Beside those of the topology.
     identities: tuple[Identity, ...] = ()
     # On every plane and before any controller starts: a kind that comes later is noticed by
@@ -109,9 +113,10 @@ class RealPlanes:
     async def start(self) -> None:
         began = time.monotonic()
         # Before any folder exists: what is missing now leaves nothing behind.
-        programs = find_programs(PLANES, self._store)
+        wanted = (*PLANES, *(NODES if self._options.nodes else ()))
+        programs = find_programs(wanted, self._store)
         run = RunFolder.create(self._options.folder)
-        ports = Ports(self._options.address)
+        ports = Ports(self._take_room(run))
         try:
             await self._start(run, ports, programs)
         except BaseException as failure:
@@ -120,14 +125,30 @@ class RealPlanes:
             raise
         self.took = timedelta(seconds=time.monotonic() - began)
 
+    def _take_room(self, run: RunFolder) -> str:
+        """The address of the stack, which is the nodes' to say where there are some."""
+        if self._options.nodes is None:
+            return self._options.address
+        try:
+            return self._options.nodes.take_room(run)
+        except BaseException:
+            run.remove(keep_logs=False)
+            raise
+
     async def _start(self, run: RunFolder, ports: Ports, programs: Programs) -> None:
+        nodes = self._options.nodes
+        slots = nodes.slots if nodes else dict[str, Slot]()
         try:
             if self._options.audit_policy:
                 run.audit_policy.write_text(self._options.audit_policy, "utf-8")
-            ground = flags.Ground(run, self._options.address, ports.reserve())
+            ground = flags.Ground(run, ports.address, ports.reserve())
             tokens = Tokens(self.topology.names, self._identities())
-            pki = write_pki(run, self._options.address, datetime.now(UTC))
-            self._prepared = self._prepare(Site(ground, programs, ports, pki, tokens))
+            services = [slot.api_address for slot in slots.values()]
+            pki = write_pki(run, ports.address, datetime.now(UTC), services=services)
+            site = Site(
+                ground, programs, ports, pki, tokens, slots=slots, issuer=self._options.issuer
+            )
+            self._prepared = self._prepare(site)
             self._write_contexts()
             await self._bring_up(self._prepared)
         except NOT_YET as cause:
@@ -144,7 +165,8 @@ class RealPlanes:
             await self._take_down(site.ground.run, site.ports, failure)
 
     def _identities(self) -> tuple[Identity, ...]:
-        return (*identities_of(self.topology), *self._options.identities)
+        nodes = self._options.nodes.identities if self._options.nodes else ()
+        return (*identities_of(self.topology), *self._options.identities, *nodes)
 
     def _prepare(self, site: Site) -> _Prepared:
         etcd = site.add(
@@ -157,6 +179,11 @@ class RealPlanes:
         planes = {spec.name: prepare_plane(spec, site, root_port) for spec in self.topology.planes}
         hub = self.topology.hub
         karmada = None
+        if self._options.nodes:
+            for plane in planes.values():
+                self._options.nodes.prepare(plane)
+        if hub and site.issuer:
+            let_believe(planes[hub.name], planes[site.issuer])
         if hub:
             found = manifests.find_karmada_manifests(self._store)
             karmada = prepare_karmada(planes[hub.name], found, self._options.rates)
@@ -207,6 +234,8 @@ class RealPlanes:
             if karmada and plane is karmada.hub:
                 await bring_up_karmada(karmada, client)
         await plane.controller_manager.up()
+        if self._options.nodes:
+            await self._options.nodes.up(plane)
 
     async def _take_down(self, run: RunFolder, ports: Ports, failure: BaseException | None) -> None:
         prepared, self._prepared = self._prepared, None
@@ -217,6 +246,8 @@ class RealPlanes:
         # Killed, not asked: nothing of what they would save outlives the run folder.
         await asyncio.gather(*(process.crash() for process in processes))
         ports.close()
+        if self._options.nodes:
+            await self._options.nodes.give_room_back()
         if not self._options.keep_folder:
             run.remove(keep_logs=failure is not None)
         if failure is not None and run.path.exists():
@@ -291,12 +322,6 @@ class RealPlanes:
         async with karmada.hub.client() as client:
             await side_by_side(join(cell, karmada, client) for cell in cells)
 
-    async def apply(self, plane: str, overlay: Path) -> None:
-        """Applies what ships to a plane, in the order it is rendered in: `DEPLOY / "hub"`."""
-        async with self.plane(plane).client() as client:
-            for document in render(overlay):
-                await client.apply(document)
-
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl says, run with the printed kubeconfig; raises when it fails."""
         kubectl = Kubectl(self._running.site.programs["kubectl"], self.kubeconfig, self.run_folder)
@@ -306,7 +331,7 @@ class RealPlanes:
         """A link to the plane's API server that a test can spoil; it is a context manager."""
         found = self.plane(plane)
         address = found.site.ground.address
-        return Link(address, found.port, restart=found.api_server.restart)
+        return Link(address, found.port, address=address, restart=found.api_server.restart)
 
     def check(self) -> None:
         """Raises when a process died that nobody ended, and names it."""

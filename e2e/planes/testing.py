@@ -6,14 +6,16 @@ status back, and no schema of ours is in the way. `Options(crds=(WIDGETS,))` put
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from compute_sim_planes.json_types import JsonObject
 from e2e.planes.topology import CITY_LABEL
 
+_T = TypeVar("_T")
 _LET_THE_FIRST_CELL_SPEAK: Final = """
 function AggregateStatus(desiredObj, statusItems)
   desiredObj.metadata.managedFields = nil
@@ -168,3 +170,13 @@ def wait_for(happened: Callable[[], object], within: float = 30) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not happen within {within} s")
         time.sleep(0.02)
+
+
+def run_outside(step: Coroutine[object, object, _T]) -> _T:
+    """Runs a step between tests.
+
+    In a loop of its own kind, whatever the tests of a package use (one of virtual time): processes
+    live in real time.
+    """
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        return runner.run(step)

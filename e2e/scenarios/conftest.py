@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -14,10 +14,15 @@ from e2e.backends.sim.stage import SimStage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from e2e.backends.real.stage import Planned, RealStage
     from e2e.world import Stage
 
 # How long each scenario took by itself: those that run side by side wait for each other.
 SECONDS = pytest.StashKey[dict[str, float]]()
+# What of deploy/ a session used, where its backend tells.
+USE = pytest.StashKey[list[str]]()
+# Backends on which operators are pods.
+WITH_PODS: Final = frozenset({"in-cluster", "kind"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,42 +34,70 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--planes") == "real":
-        # Only there: the backend `real` imports what simulated runs need not have.
-        from e2e.backends.real.collecting import arrange
+    backend, has_all = config.getoption("--planes"), bool(config.getoption("--all"))
+    if backend == "sim":
+        return
+    # Only there: the backend `real` imports what simulated runs need not have.
+    from e2e.backends.in_cluster.core import select
+    from e2e.backends.real.collecting import arrange
 
-        items[:], left_out = arrange(items, has_slow=bool(config.getoption("--all")))
-        config.hook.pytest_deselected(items=left_out)
+    items[:], left_out = arrange(items, has_slow=has_all)
+    if backend in WITH_PODS and not has_all and not config.getoption("keyword"):
+        items[:], others = select(items)
+        left_out += others
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Scenarios about pods are for backends that have some; elsewhere there is nothing to play."""
+    if collection_path.name == "test_pods.py" and config.getoption("--planes") not in WITH_PODS:
+        return True
+    return None
+
+
+def _open_stage(config: pytest.Config, planned: list[Planned]) -> RealStage:
+    if config.getoption("--planes") == "in-cluster":
+        from e2e.backends.in_cluster.stage import open_stage as open_on_pods
+
+        return open_on_pods(planned, is_whole=bool(config.getoption("--all")))
+    if config.getoption("--planes") == "kind":
+        from e2e.backends.kind.stage import open_stage as open_on_kind
+
+        return open_on_kind(planned)
+    from e2e.backends.real.stage import RealStage
+    from e2e.backends.real.theatre import Making, Theatre
+
+    theatre = Theatre(Making(has_wheels=bool(config.getoption("--wheels"))))
+    theatre.open()
+    stage = RealStage(theatre, {one.name: one for one in planned})
+    stage.open()
+    return stage
 
 
 @pytest.fixture(scope="session")
 def real_stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     """One stack for all scenarios; what no single one is to blame for is told at its end."""
     from e2e.backends.real.collecting import learn
-    from e2e.backends.real.stage import RealStage
-    from e2e.backends.real.theatre import Making, Theatre
 
     learnt = [planned for item in request.session.items if (planned := learn(item))]
-    theatre = Theatre(Making(has_wheels=bool(request.config.getoption("--wheels"))))
-    theatre.open()
-    stage = RealStage(theatre, {planned.name: planned for planned in learnt})
-    stage.open()
+    stage = _open_stage(request.config, learnt)
     request.config.stash[SECONDS] = stage.seconds
     violations: list[str] = []
     try:
         yield stage
         if not request.session.shouldfail:  # whoever asked for the first failure only has it
             violations = stage.judge_whole()
+            request.config.stash[USE] = stage.describe_use()
     finally:
         stage.close()
-        theatre.close()
+        stage.theatre.close()
     assert not violations, "\n".join(violations)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _stage_is_there_before_any_test(request: pytest.FixtureRequest) -> None:
     """Its threads are the session's: begun inside a test, that test would answer for them."""
-    if request.config.getoption("--planes") == "real":
+    if request.config.getoption("--planes") != "sim":
         request.getfixturevalue("real_stage")
 
 
@@ -92,12 +125,16 @@ def pytest_terminal_summary(
         test = report.nodeid.rpartition("::")[2]
         took = config.stash.get(SECONDS, dict[str, float]()).get(test, report.duration)
         name = test.removeprefix("test_").replace("_", " ")
-        terminalreporter.write_line(f"{report.outcome:6} {backend:4} {took:7.2f} s  {name}")
+        terminalreporter.write_line(f"{report.outcome:6} {backend:10} {took:7.2f} s  {name}")
+    if used := config.stash.get(USE, list[str]()):
+        terminalreporter.section("what of deploy/ was used")
+    for line in used:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, planes_backend: str) -> Stage:
-    if planes_backend == "real":
+    if planes_backend != "sim":
         found: Stage = request.getfixturevalue("real_stage")
         return found
     plan = _plan_of(request.config)

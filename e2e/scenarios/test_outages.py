@@ -116,7 +116,7 @@ async def test_a_hub_that_is_away_is_no_users_business(world: World) -> None:
 
 
 @pytest.mark.spec("E-36")
-@scenario(Needs(projects=2, has_quota=True, is_alone=True))
+@scenario(Needs(projects=2, has_quota=True, is_alone=True, is_slow=True))
 async def test_a_project_that_is_away_holds_up_nobody_else(world: World) -> None:
     slow, other = world.projects
     hub = await world.hub_of(other)
@@ -147,7 +147,7 @@ async def _time_to_hub(world: World, project: Plane, hub: Plane, name: str) -> t
 
 
 @pytest.mark.spec("E-37")
-@scenario(Needs(cells=(DFW, ORD), has_quota=True, is_alone=True))
+@scenario(Needs(cells=(DFW, ORD), has_quota=True, is_alone=True, is_slow=True))
 async def test_a_cell_that_is_lost_does_not_hold_a_workload(world: World) -> None:
     project = world.project
     await project.create(a_workload("web", a_placement("default", "DFW")))
@@ -271,7 +271,7 @@ async def test_a_frozen_leader_is_replaced_and_writes_no_more(world: World) -> N
 
 
 @pytest.mark.spec("E-40")
-@scenario(Needs(has_networking=False, is_alone=True))
+@scenario(Needs(has_networking=False, is_alone=True, is_slow=True))
 async def test_kinds_that_come_late_are_taken_up(world: World) -> None:
     project = world.project
     # Neither networking in the cell nor quota anywhere near it: everything else works.

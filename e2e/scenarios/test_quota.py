@@ -33,9 +33,12 @@ from e2e.world import (
 WD = "test-quota-wd"
 QUOTA = Needs(has_quota=True)
 SWEPT_OFTEN = Needs(
-    has_quota=True, is_alone=True, settings={DFW.name: {"quota": {"sweepInterval": "1m"}}}
+    has_quota=True,
+    is_alone=True,
+    is_slow=True,
+    settings={DFW.name: {"quota": {"sweepInterval": "1m"}}},
 )
-ALONE = Needs(has_quota=True, is_alone=True)
+OWN_PROJECT = Needs(has_quota=True, has_own_projects=True)
 
 
 async def _is_ready(plane: Plane, *names: str) -> None:
@@ -56,7 +59,7 @@ async def _run(world: World, replicas: int) -> None:
 
 
 @pytest.mark.spec("E-19")
-@scenario(ALONE)
+@scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
 async def test_an_instance_waits_for_a_late_grant(world: World) -> None:
     project = world.project
     await world.backend.pause_quota()
@@ -86,7 +89,7 @@ async def test_an_instance_waits_for_a_late_grant(world: World) -> None:
 
 
 @pytest.mark.spec("E-20")
-@scenario(ALONE)
+@scenario(OWN_PROJECT)
 async def test_a_denied_replica_starts_when_there_is_room(world: World) -> None:
     project = world.project
     await world.grant(1)
@@ -121,7 +124,7 @@ def _check_one_claim_at_a_time(project: Plane, name: str) -> None:
 
 
 @pytest.mark.spec("E-21")
-@scenario(ALONE)
+@scenario(OWN_PROJECT)
 async def test_nothing_starts_while_quota_is_away(world: World) -> None:
     project, operator = world.project, world.operator_of(DFW)
     await operator.cut(project.name)
@@ -143,7 +146,7 @@ async def test_nothing_starts_while_quota_is_away(world: World) -> None:
 
 
 @pytest.mark.spec("E-22")
-@scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
+@scenario(Needs(has_quota=True, has_own_projects=True, is_slow=True))
 async def test_what_runs_does_not_notice_that_quota_is_away(world: World) -> None:
     project, operator = world.project, world.operator_of(DFW)
     await _run(world, 1)
@@ -167,7 +170,7 @@ async def test_what_runs_does_not_notice_that_quota_is_away(world: World) -> Non
 
 
 @pytest.mark.spec("E-23")
-@scenario(ALONE)
+@scenario(OWN_PROJECT)
 async def test_a_claim_is_released_once_and_after_its_instance(world: World) -> None:
     project, operator = world.project, world.operator_of(DFW)
     await _run(world, 2)

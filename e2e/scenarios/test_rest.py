@@ -31,7 +31,7 @@ KINDS = (NAMESPACE, WORKLOAD, DEPLOYMENT, INSTANCE, POLICY, CLAIM)
 
 
 @pytest.mark.spec("E-10")
-@scenario(Needs(cells=(DFW, ORD), has_quota=True, is_alone=True))
+@scenario(Needs(cells=(DFW, ORD), has_quota=True, is_alone=True, is_slow=True))
 async def test_a_settled_world_makes_no_mutating_request(world: World) -> None:
     project = world.project
     placements = (a_placement("tx", "DFW", replicas=2), a_placement("il", "ORD", replicas=2))

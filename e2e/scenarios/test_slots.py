@@ -51,7 +51,7 @@ async def _claims(project: Plane, prefix: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("E-46")
-@scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
+@scenario(Needs(has_quota=True, has_own_projects=True, is_slow=True))
 async def test_a_slot_keeps_its_claim_until_it_is_given_up(world: World) -> None:
     project = world.project
     await world.grant(3)

@@ -53,7 +53,7 @@ async def test_an_instance_of_a_cell_is_copied_to_the_hub(world: World) -> None:
 
 
 @pytest.mark.spec("E-05")
-@scenario(Needs(is_alone=True))
+@scenario(Needs(is_alone=True, is_slow=True))
 async def test_an_instance_without_linking_labels_gets_no_copy(world: World) -> None:
     project = world.project
     await project.create(a_bare_deployment(WD))

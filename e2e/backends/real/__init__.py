@@ -3,6 +3,7 @@
 ```
 stage.py        plays scenarios: most side by side, some alone, and judges what they left
 backend.py      the port that the world speaks to, for one scenario
+people.py       who acts in a scenario and is no operator
 theatre.py      the stack of a session, with all that is installed on it and works beside it
 installing.py   deploy/ on every plane, and the credentials it provides for
 operators.py    operators as processes: started, stopped, killed, frozen, started again

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -110,9 +111,13 @@ class AuditLogs:
         reference = object_at(event, "objectRef")
         if not isinstance(event, dict) or "dryRun=" in text_at(event, "requestURI"):
             return None
-        is_watch = text_at(event, "verb") == "watch"
-        if (text_at(event, "stage") == "ResponseStarted") != is_watch:
-            return None  # a watch is told when it begins, and again when it ends
+        # A watch is told when it begins, and again when it ends; who is not known, only once.
+        is_told_at_first = (
+            text_at(event, "verb") == "watch"
+            or number_at(event, "responseStatus", "code") == HTTPStatus.UNAUTHORIZED
+        )
+        if (text_at(event, "stage") == "ResponseStarted") != is_told_at_first:
+            return None
         # What is asked of a project that is gone is answered by the root, in that project's name.
         meant = texts_at(event, "user", "extra", "iam.miloapis.com/parent-name")
         plane = meant[0] if meant else plane

@@ -2,24 +2,22 @@
 
 A scenario has a namespace of its own in every project it is given; one that runs alone sees
 everything, one beside others only what is about its own namespaces. People speak through the
-gateway as users of the platform do, and to hub and cells directly.
+gateway as users of the platform do, and to hub and cells directly (`people.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import aiohttp
 import orjson
-from yarl import URL
 
-from compute_api_types.wire import JsonObject, JsonValue
+from compute_api_types.wire import JsonObject
+from e2e.backends.crew import OperatorCrew
 from e2e.backends.port import (
     MANAGEMENT,
     ROOT,
@@ -33,9 +31,9 @@ from e2e.backends.port import (
     Run,
     Version,
 )
-from e2e.backends.real.auditing import PERSON, Entry
+from e2e.backends.real.auditing import Entry
 from e2e.backends.real.decommissioning import run_decommission
-from e2e.backends.real.operators import Crew
+from e2e.backends.real.people import People
 from e2e.backends.real.recording import Recorded
 from e2e.backends.real.theatre import (
     AMPLE,
@@ -43,23 +41,19 @@ from e2e.backends.real.theatre import (
     SHARED_PROJECTS,
     SINGLE_MANAGEMENT,
     Theatre,
-    is_usual,
+    can_share,
 )
 from e2e.backends.sim.rights import neighbour_definitions
 from e2e.documents import NETWORK_NAME, a_grant, a_namespace, a_network
 from e2e.kinds import KINDS, NAMESPACE, Kind
-from e2e.objects import objects_at, uid_of
-from e2e.planes.client import Endpoint, PlaneClient
-from e2e.planes.identities import ADMIN
+from e2e.objects import uid_of
+from e2e.planes.client import PlaneClient
 from e2e.planes.plane import install_crds
 from e2e.planes.waiting import until
 
 ENGAGED: Final = "compute_projects_engaged"
 WARM_UP: Final = timedelta(seconds=120)
-TIMEOUT: Final = aiohttp.ClientTimeout(total=60)
 CLEARED: Final = timedelta(minutes=3)
-# How long a read waits for the record of the same plane; watches are that late on a busy machine.
-CATCH_UP: Final = timedelta(seconds=5)
 
 
 class RealBackend:
@@ -71,25 +65,23 @@ class RealBackend:
         self.theatre = theatre
         self.scenario = scenario
         self.needs = needs
-        self.is_shared = is_usual(needs)
+        self.is_shared = can_share(needs)
         self.begun = self.now()
         self.last_act = self.begun
         self.by_hand: set[str] = set()
         self.lost: set[str] = set()
         self._namespace = f"shop-{secrets.token_hex(3)}"
-        # Whoever wants several is about projects, may spoil their grants or take one away: they are
-        # made for it, and go with it.
+        # Whoever wants several is about projects, too: they are made for it, and go with it.
         own = [f"{self._namespace}-p{number}" for number in range(1, needs.projects + 1)]
-        self._added: list[str] = own if needs.projects > 1 else []
+        is_about_projects = needs.has_own_projects or needs.projects > 1
+        self._added: list[str] = own if is_about_projects else []
         usual = (SINGLE.name,) if needs.is_single else SHARED_PROJECTS[:1]
         projects = self._added or usual
         self._places = tuple(Place(project, self._namespace) for project in projects)
         self.namespace_uids: dict[str, str] = {}
         # What providers had complained of before.
         self.complaints: dict[str, int] = {}
-        self._session: aiohttp.ClientSession | None = None
-        authority = theatre.planes.plane(ROOT).site.pki.authority
-        self._trusted = ssl.create_default_context(cadata=authority.decode())
+        self.people = People(theatre)
 
     @property
     def places(self) -> Sequence[Place]:
@@ -99,9 +91,7 @@ class RealBackend:
 
     async def open(self) -> None:
         """The scenario's projects and namespaces, and operators as it needs them."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._trusted), timeout=TIMEOUT
-        )
+        await self.people.open()
         theatre = self.theatre
         begun = [theatre.backstage.do(theatre.add_project(project)) for project in self._added]
         await asyncio.gather(*begun)
@@ -150,8 +140,7 @@ class RealBackend:
             for project in self._added:
                 await self.theatre.backstage.do(self.theatre.remove_project(project))
         finally:
-            if self._session is not None:
-                await self._session.close()
+            await self.people.close()
 
     async def _restore(self) -> None:
         theatre = self.theatre
@@ -223,60 +212,9 @@ class RealBackend:
         return place
 
     async def send(self, plane: str, who: str, call: Call) -> Reply:
-        if self._session is None:
-            raise RuntimeError("the backend is not open")
-        endpoint = self._endpoint(plane)
-        headers = {
-            **endpoint.headers(),
-            "Content-Type": call.media,
-            "User-Agent": f"{PERSON}{who}",
-        }
-        if ":" in who:
-            headers["Impersonate-User"] = who
         if call.method != "GET":
             self.last_act = self.now()
-        body = None if call.body is None else orjson.dumps(call.body)
-        url = URL(endpoint.server + call.target, encoded=True)
-        try:
-            async with self._session.request(
-                call.method, url, headers=headers, data=body
-            ) as answer:
-                raw = await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as cause:
-            raise AssertionError(f"{call.method} {call.target} on {plane}: {cause!r}") from cause
-        found: JsonValue = orjson.loads(raw) if raw.startswith(b"{") else {}
-        pause = answer.headers.get("Retry-After")
-        reply = Reply(
-            answer.status,
-            found if isinstance(found, dict) else {},
-            timedelta(seconds=float(pause)) if pause else None,
-            tuple(answer.headers.getall("Warning", ())),
-        )
-        if call.method == "GET":
-            await self._let_record_catch_up(plane, call, reply)
-        return reply
-
-    def _endpoint(self, plane: str) -> Endpoint:
-        planes = self.theatre.planes
-        known = {one.name: one for one in planes.planes}
-        if plane == ROOT or plane not in known or known[plane].spec.role == "project":
-            return planes.milo.endpoint("" if plane == ROOT else plane)
-        return known[plane].endpoint(ADMIN.user)
-
-    async def _let_record_catch_up(self, plane: str, call: Call, reply: Reply) -> None:
-        """What a scenario has read is in the record when it asks for versions next."""
-        recorder = self.theatre.recorder
-        kind = _kind_at(call.target)
-        if kind is None or not recorder.is_watched(plane, kind) or reply.status not in {200, 404}:
-            return
-        read = [reply.body] if uid_of(reply.body) else objects_at(reply.body, "items")
-        end = self.now() + CATCH_UP
-        while self.now() < end:
-            if reply.status == 404 and recorder.has_lost(plane, kind, _key_at(call.target, kind)):
-                return
-            if reply.status == 200 and all(recorder.has_seen(plane, kind, one) for one in read):
-                return
-            await asyncio.sleep(0.01)
+        return await self.people.send(plane, who, call)
 
     def audit(self) -> Sequence[Audited]:
         return [entry.audited for entry in self.entries()]
@@ -342,7 +280,7 @@ class RealBackend:
     def metric(self, operator: str, name: str, labels: Mapping[str, str]) -> float:
         return self._crew(operator).metric(name, labels)
 
-    def _crew(self, operator: str) -> Crew:
+    def _crew(self, operator: str) -> OperatorCrew:
         is_single = self.needs.is_single and operator == MANAGEMENT
         return self.theatre.crews[SINGLE_MANAGEMENT if is_single else operator]
 
@@ -352,18 +290,24 @@ class RealBackend:
             raise AssertionError(f"{self.scenario} must say that it runs alone")
         self.last_act = self.now()
 
+    def _act_on(self, plane: str) -> None:
+        """The same, but for what is done to a project that nobody else uses."""
+        if plane not in self._added:
+            self._act()
+        self.last_act = self.now()
+
     # links ---------------------------------------------------------------------------------------
 
     async def cut(self, operator: str, plane: str) -> None:
-        self._act()
+        self._act_on(plane)
         await self.theatre.backstage.do(self.theatre.links.cut(operator, plane))
 
     async def slow(self, operator: str, plane: str, delay: timedelta) -> None:
-        self._act()
+        self._act_on(plane)
         await self.theatre.backstage.do(self.theatre.links.slow(operator, plane, delay))
 
     async def heal(self, operator: str, plane: str) -> None:
-        self._act()
+        self._act_on(plane)
         await self.theatre.backstage.do(self.theatre.links.heal(operator, plane))
 
     async def cut_member(self, cell: str) -> None:
@@ -385,8 +329,7 @@ class RealBackend:
         self.theatre.planes.milo.controllers.thaw()
 
     async def set_grant(self, project: str, instances: int) -> None:
-        if project not in self._added:
-            self._act()
+        self._act_on(project)
         async with self.theatre.planes.plane(project).client() as client:
             await client.apply(a_grant(project, instances))
 
@@ -432,24 +375,3 @@ class RealBackend:
     async def decommission(self, *arguments: str) -> Run:
         self._act()
         return await run_decommission(self.theatre, arguments)
-
-
-def _kind_at(target: str) -> Kind | None:
-    """The kind of an object or collection; None for paths of anything else."""
-    path = target.partition("?")[0]
-    parts = [part for part in path.split("/") if part]
-    parts = parts[3:] if parts[:1] == ["apis"] else parts[2:]
-    if parts[:1] == ["namespaces"] and len(parts) > 2:
-        parts = parts[2:]
-    group = path.split("/")[2] if path.startswith("/apis/") else ""
-    if not parts or len(parts) > 2:
-        return None
-    return next((one for one in KINDS if (one.group, one.plural) == (group, parts[0])), None)
-
-
-def _key_at(target: str, kind: Kind) -> str:
-    parts = target.partition("?")[0].split("/")
-    name = parts[-1]
-    if not kind.is_namespaced:
-        return name
-    return f"{parts[parts.index('namespaces') + 1]}/{name}"

@@ -22,6 +22,7 @@ async def run_decommission(theatre: Theatre, arguments: tuple[str, ...]) -> Run:
     """Binds role G, runs the command, takes the bindings away again."""
     planes = theatre.planes
     folder = planes.run_folder.path / "operators"
+    folder.mkdir(exist_ok=True)  # where they are pods, nobody else has made it
     user = DECOMMISSIONER.user
     hub_token = planes.plane(HUB).site.tokens.of(HUB, user)
     hub = installing.write_kubeconfig(

@@ -34,11 +34,32 @@ async def install_single(planes: RealPlanes, webhook: Link) -> None:
     plane = planes.plane(SINGLE.name)
     documents = [_with_address(one, webhook, plane) for one in manifests("single-cluster")]
     async with plane.client() as client:
-        await _apply(client, [*documents, _scraper_binding()])
+        await _apply(client, [*documents, scraper_binding()])
 
 
 async def install(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> None:
     """Everything that ships for a federation, where it belongs."""
+    cells = tuple(cells)
+    await install_far_planes(planes, cells, webhook)
+    async with planes.plane(HOME).client() as home:
+        await _apply(home, manifests("management"))
+    for cell in cells:
+        async with planes.plane(cell.name).client() as member:
+            await _apply(member, manifests("cell"))
+    await furnish_homes(planes, cells)
+
+
+async def furnish_homes(planes: RealPlanes, cells: Iterable[Cell]) -> None:
+    """What is beside the operators where they run, and does not ship."""
+    async with planes.plane(HOME).client() as home:
+        await home.apply(scraper_binding())
+    for cell in cells:
+        async with planes.plane(cell.name).client() as member:
+            await _apply(member, [a_location(cell.city), scraper_binding()])
+
+
+async def install_far_planes(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> None:
+    """What ships for planes on which no operator runs: Milo's root and the hub."""
     cells = tuple(cells)
     plane = planes.plane(ROOT)
     async with plane.client() as root:
@@ -49,12 +70,6 @@ async def install(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> N
         await _apply(hub, manifests("hub"))
         for cell in cells:
             await _apply(hub, cell_bindings("hub", cell.name))
-    async with planes.plane(HOME).client() as home:
-        await _apply(home, [*manifests("management"), _scraper_binding()])
-    for cell in cells:
-        async with planes.plane(cell.name).client() as member:
-            await _apply(member, manifests("cell"))
-            await _apply(member, [a_location(cell.city), _scraper_binding()])
 
 
 async def _apply(client: PlaneClient, documents: Iterable[JsonObject]) -> None:
@@ -68,14 +83,19 @@ def _with_address(document: JsonObject, webhook: Link, plane: Plane) -> JsonObje
         return document
     for one in objects_at(document, "webhooks"):
         path = text_at(one, "clientConfig", "service", "path")
-        one["clientConfig"] = {
-            "url": f"https://{webhook.address}:{webhook.port}{path}",
-            "caBundle": base64.b64encode(plane.site.pki.authority).decode(),
-        }
+        one["clientConfig"] = client_of(webhook, path, plane)
     return document
 
 
-def _scraper_binding() -> JsonObject:
+def client_of(webhook: Link, path: str, plane: Plane) -> JsonObject:
+    """How an API server of this plane reaches the webhook."""
+    return {
+        "url": f"https://{webhook.address}:{webhook.port}{path}",
+        "caBundle": base64.b64encode(plane.site.pki.authority).decode(),
+    }
+
+
+def scraper_binding() -> JsonObject:
     """Somebody who may read metrics, by the role that ships for it."""
     return {
         "apiVersion": f"{RBAC}/v1",

@@ -8,6 +8,7 @@ once everything had time to settle.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -35,6 +36,7 @@ OPERATORS: Final = frozenset({MANAGEMENT, *(cell.name for cell in CELLS)})
 SKEW: Final = timedelta(milliseconds=50)
 SETTLE: Final = timedelta(seconds=60)
 QUIET: Final = timedelta(minutes=2)
+_OF_CONTAINER: Final = re.compile(r"^\S+ (?:stdout|stderr) [FP] ")
 
 
 class _WallClock:
@@ -201,7 +203,8 @@ def error_lines(logs: Sequence[Path], offsets: Mapping[Path, int]) -> list[str]:
 
 def _error_in(line: bytes) -> str:
     """The line where it tells an error; what is no JSON is a trace or a complaint of Python's."""
-    text = line.decode(errors="replace").rstrip()
+    # A container's log has the time and the stream before each line.
+    text = _OF_CONTAINER.sub("", line.decode(errors="replace")).rstrip()
     try:
         said: JsonValue = json.loads(text)
     except ValueError:

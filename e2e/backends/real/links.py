@@ -21,7 +21,6 @@ from e2e.planes.identities import MANAGEMENT as MANAGEMENT_IDENTITY
 from e2e.planes.identities import a_cell_operator
 from e2e.planes.links import Link
 from e2e.planes.milo import WAYS
-from e2e.planes.ports import LOOPBACK
 from e2e.planes.stack import RealPlanes
 
 
@@ -37,8 +36,8 @@ class Links:
         self._spoilt: dict[tuple[str, str], Spoilt] = {}
         self._webhooks: dict[str, Link] = {}
 
-    async def open(self, webhooks: Mapping[str, int]) -> None:
-        """`webhooks` are the ports at which reviews are answered, by the plane that asks."""
+    async def open(self, webhooks: Mapping[str, tuple[str, int]]) -> None:
+        """`webhooks` are where reviews are answered, by the plane that asks."""
         pairs = [(MANAGEMENT, HOME), (MANAGEMENT, HUB)]
         pairs += [pair for cell in self._cells for pair in ((cell, cell), (cell, HUB))]
         for operator, plane in pairs:
@@ -47,8 +46,8 @@ class Links:
         for cell in self._cells:
             link = self._planes.link(cell)
             self._members[cell] = await self._stack.enter_async_context(link)
-        for plane, port in webhooks.items():
-            link = Link(LOOPBACK, port)
+        for plane, (address, port) in webhooks.items():
+            link = Link(address, port)
             self._webhooks[plane] = await self._stack.enter_async_context(link)
 
     async def close(self) -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from compute_api_types.wire import JsonObject
 from e2e.backends.real.installing import SCRAPER, SYSTEM
+from e2e.backends.real.metrics import sum_of
 from e2e.backends.sim.blueprints import lay_over
 from e2e.objects import text_at
 from e2e.planes import probes
@@ -96,6 +96,10 @@ class Crew:
         return [death for replica in self._replicas for death in replica.deaths]
 
     @property
+    def pids(self) -> list[int]:
+        return [replica.process.pid for replica in self.alive if replica.process.pid]
+
+    @property
     def logs(self) -> list[Path]:
         return [replica.process.log for replica in self._replicas]
 
@@ -105,6 +109,7 @@ class Crew:
         """Starts them and waits until each is ready."""
         if self._running:
             await self.stop()
+        self.forgive()  # whoever ended before was of another arrangement
         self._laid = dict(laid or {})
         self._running = replicas
         for number in range(replicas):
@@ -135,6 +140,10 @@ class Crew:
         leaving, self._running = self.alive, 0
         await asyncio.gather(*(replica.process.crash() for replica in leaving))
 
+    def forgive(self) -> None:
+        for replica in self._replicas:
+            replica.deaths.clear()
+
     async def freeze_leader(self) -> None:
         (await self._leader()).process.freeze()
 
@@ -155,14 +164,7 @@ class Crew:
 
     def metric(self, name: str, labels: Mapping[str, str]) -> float:
         """The sum over replicas of the series with these labels; histograms count observations."""
-        found = 0.0
-        for replica in self.alive:
-            for family in text_string_to_metric_families(self._scrape(replica)):
-                for sample in family.samples:
-                    if sample.name in {name, f"{name}_count"}:
-                        is_meant = labels.items() <= sample.labels.items()
-                        found += sample.value if is_meant else 0.0
-        return found
+        return sum(sum_of(self._scrape(replica), name, labels) for replica in self.alive)
 
     def _scrape(self, replica: Replica) -> str:
         token = self.fitting.home.site.tokens.of(self.fitting.home.name, SCRAPER.user).token
@@ -235,7 +237,6 @@ class Crew:
         return Replica(name, folder, health, metrics, webhook, process)
 
     def _write_configuration(self, replica: Replica) -> None:
-        replica.deaths.clear()
         certificates: JsonObject = {"certDir": str(self.fitting.certificates)}
         own: JsonObject = {
             "metricsServer": {

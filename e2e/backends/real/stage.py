@@ -1,8 +1,9 @@
 """Plays scenarios on real planes: most of them side by side, some alone, and judges what they left.
 
-Those that share run together when the first of them is asked for; each test then waits for its own.
-What they left stays until all are done and have been seen to rest (O3), and is cleared then. Those
-that cut, stop or relabel what others share come after that, one by one, each cleared at its end.
+Those that share the same operators are a company. It plays together when the first of it is asked
+for; each test then waits for its own. What a company left stays until all are done, on the usual
+operators until they have been seen to rest (O3), and is cleared then. Those that cut, stop or
+relabel what others share come after that, one by one, each cleared at its end.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from e2e.backends.real.judging import (
     restless,
     shown,
 )
-from e2e.backends.real.theatre import Theatre, is_usual
+from e2e.backends.real.theatre import Theatre, can_share, name_arrangement
 
 # Scenarios at once; more only wait for the same two cores.
 TOGETHER: Final = 6
@@ -64,18 +65,45 @@ class Noting:
         self.noted.append(Planned(name, needs, body))
 
 
+@dataclass(slots=True)
+class Company:
+    """Scenarios that are played side by side, and how each of them ended."""
+
+    needs: Needs  # of any of them: all need the same operators
+    planned: list[Planned] = field(default_factory=list[Planned])
+    results: dict[str, Future[None]] = field(default_factory=dict[str, Future[None]])
+    played: list[RealBackend] = field(default_factory=list[RealBackend])
+    # What was wrong with them as a whole; None before any of them was asked for.
+    whole: Future[list[str]] | None = None
+
+    @property
+    def is_usual(self) -> bool:
+        return name_arrangement(self.needs) == name_arrangement(Needs())
+
+
 class RealStage:
     """The stage of a session."""
 
-    def __init__(self, theatre: Theatre, planned: Mapping[str, Planned]) -> None:
+    def __init__(
+        self,
+        theatre: Theatre,
+        planned: Mapping[str, Planned],
+        make: Callable[[Theatre, str, Needs], RealBackend] = RealBackend,
+        *,
+        is_rest_awaited: bool = True,
+    ) -> None:
         self.theatre = theatre
+        self._make = make
+        self._is_rest_awaited = is_rest_awaited
         self.seconds: dict[str, float] = {}
-        self._shared = {name: one for name, one in planned.items() if is_usual(one.needs)}
+        self._companies: dict[str, Company] = {}
+        for one in planned.values():
+            if can_share(one.needs):
+                company = self._companies.setdefault(
+                    name_arrangement(one.needs), Company(one.needs)
+                )
+                company.planned.append(one)
         self._auditorium = Backstage("scenarios")
-        self._results: dict[str, Future[None]] = {}
-        self._played: list[RealBackend] = []
-        # What was wrong with those that shared, as a whole; None before any of them was asked for.
-        self._whole: Future[list[str]] | None = None
         self._is_interrupted = False
 
     def open(self) -> None:
@@ -92,49 +120,59 @@ class RealStage:
             raise
 
     def _play(self, planned: Planned) -> None:
-        if is_usual(planned.needs):
-            self._begin_together()
-            self._results[planned.name].result()
+        if can_share(planned.needs):
+            company = self._companies[name_arrangement(planned.needs)]
+            self._begin(company)
+            company.results[planned.name].result()
         else:
-            self._end_together()
+            self._end_companies()
             self._auditorium.run(self._play_alone(planned))
 
     def judge_whole(self) -> list[str]:
         """What no single scenario is to blame for: O3 and O9 of those that shared, refusals."""
         if self._is_interrupted:
             return []  # whoever interrupts does not want to wait for the rest
-        together = self._end_together()
+        together = self._end_companies()
         refused = refusals(self.theatre.audits.read())
         return [*together, *(f"S1: {shown(one.audited)}" for one in refused)]
 
+    def describe_use(self) -> list[str]:
+        """What a session's backend tells of itself at the end."""
+        return self.theatre.describe_use()
+
     # --- side by side ----------------------------------------------------------------------------
 
-    def _begin_together(self) -> None:
-        if self._whole is None:
-            self._results = {name: Future() for name in self._shared}
-            self._whole = self._auditorium.submit(self._play_together())
+    def _begin(self, company: Company) -> None:
+        if company.whole is None:
+            self._end_companies()  # it would take the operators away from those before it
+            company.results = {one.name: Future() for one in company.planned}
+            company.whole = self._auditorium.submit(self._play_together(company))
 
-    def _end_together(self) -> list[str]:
-        return self._whole.result() if self._whole is not None else []
+    def _end_companies(self) -> list[str]:
+        """What was wrong with all that have begun, once they have ended."""
+        begun = [one.whole for one in self._companies.values() if one.whole is not None]
+        return [violation for whole in begun for violation in whole.result()]
 
-    async def _play_together(self) -> list[str]:
+    async def _play_together(self, company: Company) -> list[str]:
         try:
-            await self.theatre.backstage.do(self.theatre.arrange(Needs()))
+            await self.theatre.backstage.do(self.theatre.arrange(company.needs))
             sizes = log_sizes(self._logs())
             room = asyncio.Semaphore(TOGETHER)
-            await asyncio.gather(*(self._play_one(one, room) for one in self._shared.values()))
-            return await self._rest_and_clear(sizes)
+            # The longest first: whatever waits for minutes does so while the others are played.
+            planned = sorted(company.planned, key=lambda one: not one.needs.is_slow)
+            await asyncio.gather(*(self._play_one(one, company, room) for one in planned))
+            return await self._rest_and_clear(company, sizes)
         except Exception as failure:
-            for result in self._results.values():
+            for result in company.results.values():
                 if not result.done():
                     result.set_exception(failure)
             raise
 
-    async def _play_one(self, planned: Planned, room: asyncio.Semaphore) -> None:
-        result = self._results[planned.name]
+    async def _play_one(self, planned: Planned, company: Company, room: asyncio.Semaphore) -> None:
+        result = company.results[planned.name]
         async with room:
-            backend = RealBackend(self.theatre, planned.name, planned.needs)
-            self._played.append(backend)
+            backend = self._make(self.theatre, planned.name, planned.needs)
+            company.played.append(backend)
             try:
                 await self._run(backend, planned)
             except Exception as failure:  # noqa: BLE001 it is the result of that scenario
@@ -142,31 +180,34 @@ class RealStage:
             else:
                 result.set_result(None)
 
-    async def _rest_and_clear(self, sizes: Mapping[Path, int]) -> list[str]:
+    async def _rest_and_clear(self, company: Company, sizes: Mapping[Path, int]) -> list[str]:
         """O3 and O9 over everything that shared; then nothing of it is left."""
-        now = datetime.now(UTC)
-        last = max((one.last_act for one in self._played), default=now)
-        rest = max(last + SETTLE, now)
-        await asyncio.sleep((rest + QUIET - now).total_seconds())
+        is_awaited = self._is_rest_awaited and company.is_usual
+        violations = await self._rest(company) if is_awaited else []
         crews = self.theatre.crews.values()
-        violations = [
-            *restless(self.theatre, rest),
-            *error_lines(self._logs(), sizes),
-            *(f"O9: {death}" for crew in crews for death in crew.deaths),
-        ]
-        for backend in self._played:
+        violations += error_lines(self._logs(), sizes)
+        violations += [f"O9: {death}" for crew in crews for death in crew.deaths]
+        for backend in company.played:
             await backend.clear()
-        for backend in self._played:
+        for backend in company.played:
             try:
                 await backend.close()
             except AssertionError as left:
                 violations.append(f"{backend.scenario}: {left}")
         return violations
 
+    async def _rest(self, company: Company) -> list[str]:
+        """The second half of O3, once: on the operators as they ship, with all that was made."""
+        now = datetime.now(UTC)
+        last = max((one.last_act for one in company.played), default=now)
+        rest = max(last + SETTLE, now)
+        await asyncio.sleep((rest + QUIET - now).total_seconds())
+        return restless(self.theatre, rest)
+
     # --- alone -----------------------------------------------------------------------------------
 
     async def _play_alone(self, planned: Planned) -> None:
-        backend = RealBackend(self.theatre, planned.name, planned.needs)
+        backend = self._make(self.theatre, planned.name, planned.needs)
         sizes = log_sizes(self._logs())
         try:
             await self._run(backend, planned)
@@ -176,6 +217,8 @@ class RealStage:
             raise self._explained(failure) from failure
         finally:
             await backend.close()
+            for crew in self.theatre.crews.values():
+                crew.forgive()  # it has been judged, and the next has nothing to do with it
 
     # --- each ------------------------------------------------------------------------------------
 

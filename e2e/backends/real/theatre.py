@@ -16,6 +16,7 @@ from typing import Final
 
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.provider import ProviderKnobs
+from e2e.backends.crew import OperatorCrew
 from e2e.backends.port import DFW, HOME, HUB, MANAGEMENT, ORD, ROOT, SINGLE, Cell, Needs
 from e2e.backends.real import installing, programs
 from e2e.backends.real.auditing import AuditLogs, render_policy
@@ -34,6 +35,7 @@ from e2e.planes.hub import cluster_of
 from e2e.planes.identities import MANAGEMENT as MANAGEMENT_IDENTITY
 from e2e.planes.identities import Identity, a_cell_operator
 from e2e.planes.milo import a_project_named
+from e2e.planes.ports import LOOPBACK
 from e2e.planes.stack import Options, RealPlanes
 from e2e.planes.topology import CITY_LABEL, FULL, PlaneSpec, Rates, Role, Topology
 from e2e.planes.waiting import until
@@ -68,19 +70,21 @@ class Theatre:
     def __init__(self, making: Making | None = None) -> None:
         self._making = making or Making()
         self.backstage = Backstage()
+        self.planes = RealPlanes(TOPOLOGY, self._options())
+        self.links = Links(self.planes, tuple(cell.name for cell in CELLS))
+        self.recorder = Recorder()
+        self.crews: dict[str, OperatorCrew] = {}
+        self._stack = AsyncExitStack()
+        self.failure: BaseException | None = None
+
+    def _options(self) -> Options:
         names = [cell.name for cell in CELLS]
-        options = Options(
+        return Options(
             rates=self._making.rates,
             identities=(*IDENTITIES, SCRAPER, DECOMMISSIONER),
             audit_policy=render_policy(names) if self._making.is_audited_whole else "",
             folder=self._making.folder,
         )
-        self.planes = RealPlanes(TOPOLOGY, options)
-        self.links = Links(self.planes, tuple(names))
-        self.recorder = Recorder()
-        self.crews: dict[str, Crew] = {}
-        self._stack = AsyncExitStack()
-        self.failure: BaseException | None = None
 
     # --- life, from a thread without a loop ------------------------------------------------------
 
@@ -112,13 +116,11 @@ class Theatre:
         self.neighbours = Neighbours(self.clients, self._making.provider)
         self._stack.push_async_callback(self.neighbours.close)
         self._stack.push_async_callback(self.recorder.close)
-        ports = self.planes.plane(HOME).site.ports
-        webhooks = {plane: ports.reserve() for plane in (ROOT, SINGLE.name)}
+        webhooks = await self._place_webhooks()
         await self.links.open(webhooks)
         self._stack.push_async_callback(self.links.close)
-        await installing.install(self.planes, CELLS, self.links.webhook(ROOT))
-        await installing.install_single(self.planes, self.links.webhook(SINGLE.name))
-        await self._fit(webhooks)
+        await self._install()
+        self.crews = await self._fit(webhooks)
         if self._making.has_links:
             await self._repoint_members()
         self._begin_work()
@@ -133,14 +135,24 @@ class Theatre:
 
     # --- bringing up -----------------------------------------------------------------------------
 
-    async def _fit(self, webhooks: Mapping[str, int]) -> None:
-        """Everything the operators are started with."""
+    async def _place_webhooks(self) -> dict[str, tuple[str, int]]:
+        """Where reviews are answered, by the plane that asks."""
+        ports = self.planes.plane(HOME).site.ports
+        return {plane: (LOOPBACK, ports.reserve()) for plane in (ROOT, SINGLE.name)}
+
+    async def _install(self) -> None:
+        """`deploy/` on every plane."""
+        await installing.install(self.planes, CELLS, self.links.webhook(ROOT))
+        await installing.install_single(self.planes, self.links.webhook(SINGLE.name))
+
+    async def _fit(self, webhooks: Mapping[str, tuple[str, int]]) -> dict[str, OperatorCrew]:
+        """The operators, with everything they are started with."""
         own = self.planes.run_folder.path / "operators"
         own.mkdir()
         certificates = own / "certificates"
         certificates.mkdir()
         self.planes.plane(HOME).site.pki.server.write(certificates, "tls")
-        management = await self._fit_management(own, certificates, webhooks[ROOT])
+        management = await self._fit_management(own, certificates, webhooks[ROOT][1])
         fittings = [management, *[await self._fit_cell(cell, own, certificates) for cell in CELLS]]
         for name, program, config in (
             (SINGLE_MANAGEMENT, programs.MANAGEMENT, "compute-management-config"),
@@ -161,10 +173,10 @@ class Theatre:
                     lease=program,
                     configuration=shipped_configuration("single-cluster", config),
                     certificates=certificates,
-                    webhook=webhooks[SINGLE.name],
+                    webhook=webhooks[SINGLE.name][1],
                 )
             )
-        self.crews = {fitting.operator: Crew(fitting) for fitting in fittings}
+        return {fitting.operator: Crew(fitting) for fitting in fittings}
 
     async def _fit_management(self, own: Path, certificates: Path, webhook: int) -> Fitting:
         user = MANAGEMENT_IDENTITY.user
@@ -290,6 +302,10 @@ class Theatre:
         spec = object_at(wanted, "spec")
         return {**wanted, "spec": {**spec, "apiEndpoint": f"https://{link.address}:{link.port}"}}
 
+    def describe_use(self) -> list[str]:
+        """What a session's end tells beside outcomes; of processes, nothing."""
+        return []
+
     def location_of(self, cell: Cell) -> JsonObject:
         return a_location(cell.city)
 
@@ -323,6 +339,11 @@ def derive_arrangement(needs: Needs) -> dict[str, tuple[int, JsonObject]]:
     return wanted
 
 
-def is_usual(needs: Needs) -> bool:
-    """Whether a scenario can share the operators with others."""
-    return not needs.is_alone and derive_arrangement(needs) == derive_arrangement(Needs())
+def name_arrangement(needs: Needs) -> str:
+    """The same text for scenarios that need the operators in the same make."""
+    return str(derive_arrangement(needs))
+
+
+def can_share(needs: Needs) -> bool:
+    """Whether a scenario can be played beside others that need the operators as it does."""
+    return not needs.is_alone and not needs.is_single and needs.has_networking

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import orjson
 
 from compute_api_types.wire import JsonObject
+from compute_operator_kit.testing import FakeMeasures
 from compute_sim_planes.api_server.plane import Plane
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.transport import read_body
@@ -57,7 +58,14 @@ class SimBackend:
 
     name = "sim"
 
-    def __init__(self, clock: VirtualClock, needs: Needs, faults: tuple[Fault, ...] = ()) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        needs: Needs,
+        faults: tuple[Fault, ...] = (),
+        *,
+        make_measures: Callable[[str], FakeMeasures] = lambda _: FakeMeasures(),
+    ) -> None:
         self.needs = needs
         self.clock = clock
         self.history = History(clock)
@@ -65,7 +73,11 @@ class SimBackend:
         self.planes = SimPlanes(clock, self.history, make_forms())
         self.neighbours = Neighbours(self.planes, clock)
         self._around = Surroundings(
-            self.planes, self.injector, dict[tuple[str, str], Link](), rights.user_of
+            self.planes,
+            self.injector,
+            dict[tuple[str, str], Link](),
+            rights.user_of,
+            make_measures,
         )
         operators = (MANAGEMENT, *(cell.name for cell in needs.cells))
         self.crews = {name: Crew(self._around, needs.replicas) for name in operators}

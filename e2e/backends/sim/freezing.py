@@ -21,6 +21,10 @@ class Gate:
         self._open = asyncio.Event()
         self._open.set()
 
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
+
     def freeze(self) -> None:
         self._open.clear()
 

@@ -90,6 +90,8 @@ class Surroundings:
     links: dict[tuple[str, str], Link]
     # Who an operator is to a plane, by both names.
     user_of: Callable[[str, str], User]
+    # Where a process of a component puts its numbers.
+    make_measures: Callable[[str], FakeMeasures] = lambda _: FakeMeasures()
 
     def link(self, operator: str, plane: str) -> Link:
         return self.links.setdefault((operator, plane), Link())
@@ -136,7 +138,7 @@ class Process:
         self.blueprint = blueprint
         self.gate = Gate()
         self.life = OperatorLife(name)
-        self.measures = FakeMeasures()
+        self.measures = around.make_measures(blueprint.component)
         self.spans = RecordedPasses(around.planes.history)
         self.has_ended = False
         self._around = around
@@ -215,6 +217,11 @@ class Process:
         await self.operator.close()
         for close in self._fittings.closing:
             await close()
+
+    @property
+    def answers(self) -> bool:
+        """Whether somebody who asks it for its numbers gets any."""
+        return self.gate.is_open and not self.life.is_dead and not self.has_ended
 
     @property
     def has_lost_its_lease(self) -> bool:

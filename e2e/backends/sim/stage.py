@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from typing_extensions import override
 
+from compute_operator_kit.testing import FakeMeasures
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
 from compute_sim_planes.fault_plan_files import print_plan
 from compute_sim_planes.fault_plans import FaultPlan
@@ -27,6 +28,7 @@ from e2e.faults.leaks import ListeningHandler
 from e2e.rights import keep_record
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
+SEED: Final = 1
 LOGGERS: Final = (
     "compute_cell_operator",
     "compute_management_operator",
@@ -35,6 +37,26 @@ LOGGERS: Final = (
 )
 
 Body: TypeAlias = Callable[[Backend], Coroutine[object, object, None]]
+
+
+class Onlooker(Protocol):
+    """Somebody who looks on, from before the first process starts until a run was seen to rest."""
+
+    def make_measures(self, component: str) -> FakeMeasures:
+        """Where a process of this component puts its numbers."""
+        ...
+
+    def look(self, backend: SimBackend) -> AbstractAsyncContextManager[None]: ...
+
+
+class Nobody:
+    """Looks on at most runs."""
+
+    def make_measures(self, component: str) -> FakeMeasures:  # noqa: ARG002
+        return FakeMeasures()
+
+    def look(self, backend: SimBackend) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
+        return nullcontext()
 
 
 class ScenarioError(AssertionError):
@@ -46,7 +68,7 @@ class SimStage:
     """Where scenarios are played; `plan` brings another seed and faults."""
 
     plan: FaultPlan | None = None
-    seed: int = 1
+    seed: int = SEED
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def play(self, name: str, needs: Needs, body: Body) -> None:
@@ -71,17 +93,21 @@ class SimStage:
             raise ScenarioError("\n".join(violations))
 
 
-def play_once(plan: FaultPlan, needs: Needs, body: Body) -> tuple[SimBackend, list[str]]:
+def play_once(
+    plan: FaultPlan, needs: Needs, body: Body, onlooker: Onlooker | None = None
+) -> tuple[SimBackend, list[str]]:
     """One run from an empty world to its rest, and what is wrong with it."""
     report = LoopReport()
     made: list[SimBackend] = []
+    watching = onlooker or Nobody()
 
     async def main(clock: VirtualClock) -> None:
-        backend = SimBackend(clock, needs, plan.faults)
+        backend = SimBackend(clock, needs, plan.faults, make_measures=watching.make_measures)
         made.append(backend)
-        await backend.open()
-        await body(backend)
-        await rest(backend)
+        async with watching.look(backend):
+            await backend.open()
+            await body(backend)
+            await rest(backend)
         await backend.close()
 
     errors, listening = _ErrorLines(), ListeningHandler()
@@ -89,6 +115,11 @@ def play_once(plan: FaultPlan, needs: Needs, body: Body) -> tuple[SimBackend, li
         run(main, seed=plan.seed, start=START, report=report)
     judged = judge(made[0], report, errors.lines, is_reference=not plan.faults)
     return made[0], [*judged, *listening.leaks]
+
+
+def play_seen(name: str, needs: Needs, body: Body, onlooker: Onlooker) -> list[str]:
+    """One run without faults under somebody's eyes; what is wrong with it."""
+    return play_once(FaultPlan(name, SEED), needs, body, onlooker)[1]
 
 
 @contextmanager

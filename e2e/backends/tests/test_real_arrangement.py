@@ -1,26 +1,39 @@
 from __future__ import annotations
 
 from e2e.backends.port import DFW, ORD, Cell, Needs
-from e2e.backends.real.theatre import SINGLE_MANAGEMENT, derive_arrangement, is_usual
+from e2e.backends.real.theatre import (
+    SINGLE_MANAGEMENT,
+    can_share,
+    derive_arrangement,
+    name_arrangement,
+)
 
 UNTOLD = Cell("ord-1", "ORD", says_city=False)
 
 
-def test_scenarios_that_ask_for_nothing_special_share_the_operators() -> None:
-    assert is_usual(Needs())
-    assert is_usual(Needs(cells=(DFW, ORD), has_quota=True, projects=2))
+def test_scenarios_that_ask_for_nothing_special_share_the_usual_operators() -> None:
+    for needs in (Needs(), Needs(cells=(DFW, ORD), has_quota=True, projects=2)):
+        assert can_share(needs)
+        assert name_arrangement(needs) == name_arrangement(Needs())
 
 
-def test_scenarios_that_need_operators_of_another_make_run_alone() -> None:
+def test_scenarios_that_need_operators_of_another_make_share_those_with_their_like() -> None:
     for needs in (
-        Needs(is_alone=True),
         Needs(runs_cells=False),
         Needs(replicas=2),
-        Needs(is_single=True),
         Needs(cells=(DFW, UNTOLD)),
         Needs(settings={"management": {"networking": "off"}}),
     ):
-        assert not is_usual(needs), needs
+        assert can_share(needs), needs
+        assert name_arrangement(needs) != name_arrangement(Needs()), needs
+    assert name_arrangement(Needs(runs_cells=False)) == name_arrangement(
+        Needs(runs_cells=False, projects=2)
+    )
+
+
+def test_scenarios_that_change_what_others_stand_on_run_alone() -> None:
+    for needs in (Needs(is_alone=True), Needs(is_single=True), Needs(has_networking=False)):
+        assert not can_share(needs), needs
 
 
 def test_cells_without_operators_are_stopped_and_the_others_run() -> None:

@@ -16,7 +16,8 @@ from aiohttp import web
 
 from compute_sim_planes.api_server.token_file import read_token_file
 from e2e.planes.gateway.directory import ProjectDirectory
-from e2e.planes.gateway.proxy import Gateway
+from e2e.planes.gateway.issuer import Issuer
+from e2e.planes.gateway.proxy import AS_GATEWAY, Gateway
 from e2e.planes.gateway.settings import GatewaySettings
 from e2e.planes.gateway.ways import Ways
 
@@ -57,7 +58,8 @@ async def serve(settings: GatewaySettings) -> None:
         users = read_token_file(settings.tokens)
         directory = ProjectDirectory(settings.directory)
         ways = Ways(settings.ways)
-        gateway = Gateway(settings.root, directory, users, session, ways)
+        issuer = Issuer(settings.issuer, session, AS_GATEWAY) if settings.issuer else None
+        gateway = Gateway(settings.root, directory, users, session, ways, issuer)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         watch = tasks.create_task(ways.watch(), name="ways")
         stack.callback(watch.cancel)

@@ -32,6 +32,7 @@ from e2e.planes.gateway.identity import (
     user_of_certificate,
     user_of_token,
 )
+from e2e.planes.gateway.issuer import Issuer
 from e2e.planes.gateway.nowhere import AskRoot, answer_nowhere
 from e2e.planes.gateway.rights import REVIEWS, derive_review
 from e2e.planes.gateway.routing import Target, parse_target
@@ -55,12 +56,14 @@ class Gateway:
         users: Mapping[str, User],
         upstream: aiohttp.ClientSession,
         ways: Ways,
+        issuer: Issuer | None = None,
     ) -> None:
         self._root = root
         self._directory = directory
         self._users = users
         self._upstream = upstream
         self._ways = ways
+        self._issuer = issuer
         self._first_touches = FirstTouches()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -78,7 +81,7 @@ class Gateway:
             return as_answer(ApiError(503, "ServiceUnavailable", UNAVAILABLE))
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        user = self._authenticate(request)
+        user = await self._authenticate(request)
         target = parse_target(request.raw_path)
         project = target.project or ""
         await self._ways.enter(user.name, project)
@@ -115,9 +118,11 @@ class Gateway:
         if value_at(reviewed, "status", "allowed") is True:
             raise self._first_touches.note(plane, asked)
 
-    def _authenticate(self, request: web.Request) -> User:
+    async def _authenticate(self, request: web.Request) -> User:
         if authorization := request.headers.get("Authorization"):
             user = user_of_token(authorization, self._users)
+            if user is None and self._issuer:
+                user = await self._issuer.user_of(authorization.partition(" ")[2].strip())
             if user is None:
                 raise api_errors.unauthorized()
             return user

@@ -29,6 +29,8 @@ class GatewaySettings(_Settings):
     directory: Path
     # Ways that a test has spoilt; not there while all are open.
     ways: Path
+    # Where tokens are shown that the token file does not know; nowhere where it is empty.
+    issuer: str = ""
 
 
 class ControllerSettings(_Settings):

@@ -55,13 +55,17 @@ async def ended(planes: RealPlanes, name: str) -> None:
 
 
 async def touch(client: PlaneClient, path: str) -> JsonObject:
-    """Past the 429 of a first touch."""
-    try:
-        return await client.get(path)
-    except ApiError as refused:
-        if refused.code != 429:
-            raise
-    return await client.get(path)
+    """Past the 429 of a first touch, and past those of an API server that has just started: it
+    puts off readers of a kind until its own cache of it is filled.
+    """
+    for _ in range(50):
+        try:
+            return await client.get(path)
+        except ApiError as refused:
+            if refused.code != 429:
+                raise
+            await asyncio.sleep(0.1)
+    raise AssertionError(f"{path}: still put off")
 
 
 async def fill(planes: RealPlanes, project: str, name: str) -> None:

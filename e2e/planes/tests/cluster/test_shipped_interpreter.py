@@ -8,7 +8,8 @@ import orjson
 
 from compute_api_types.testing import a_deployment
 from compute_sim_planes.json_types import JsonObject, integer_at, object_at
-from e2e.manifests import DEPLOY
+from e2e.manifests import DEPLOY, render
+from e2e.planes.installation import Installation
 from e2e.planes.manifests import a_namespace
 from e2e.planes.stack import RealPlanes
 from e2e.planes.topology import CITY_LABEL
@@ -38,9 +39,9 @@ def a_city_policy(namespace: str) -> JsonObject:
 
 
 async def test_status_of_a_cell_reaches_the_hub_through_the_shipped_script(
-    real_planes: RealPlanes,
+    real_planes: RealPlanes, installation: Installation
 ) -> None:
-    await real_planes.apply("hub", DEPLOY / "hub")
+    await installation.apply("hub", render(DEPLOY / "hub"))
     namespace = f"ns-{uuid.uuid4()}"
     wanted: JsonObject = orjson.loads(
         orjson.dumps(a_deployment().model_dump(mode="json", by_alias=True, exclude_none=True))
@@ -75,3 +76,4 @@ async def test_status_of_a_cell_reaches_the_hub_through_the_shipped_script(
 
         await until("the status on the hub", aggregated, check=real_planes.check)
         await hub.delete(path)
+        await hub.delete(f"/api/v1/namespaces/{namespace}")

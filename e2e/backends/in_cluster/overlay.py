@@ -1,0 +1,159 @@
+"""The overlay an installation writes over ours, as `docs/howto/install.md` shows it.
+
+It is written to a folder and rendered as kustomize would; nothing under `deploy/` is changed. The
+images, where hub and Milo are, the configuration, the number of replicas: all of it is said here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from compute_api_types.wire import JsonObject, JsonValue
+from e2e.manifests import DEPLOY, FILE, render
+from e2e.objects import text_at
+
+SYSTEM: Final = "compute-system"
+# A new configuration is a new template, so that a change rolls as an image does.
+STAMP: Final = "example.net/configuration"
+IMAGE_TAG: Final = "dev"
+
+
+@dataclass(slots=True)
+class Desired:
+    """What one Deployment is to be."""
+
+    replicas: int = 0
+    configuration: JsonObject = field(default_factory=dict[str, JsonValue])
+    # Changed to roll pods whose configuration stays as it is.
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One operator of an overlay: its Deployment, the ConfigMap it reads, its components."""
+
+    deployment: str
+    config: str
+    components: tuple[str, ...]
+    # Only with more than one replica, as a user would have it.
+    high_availability: str
+
+
+@dataclass(slots=True)
+class Overlay:
+    """One folder, written anew for every change."""
+
+    folder: Path
+    base: str
+    parts: tuple[Part, ...]
+    # ConfigMaps that the base generates and we lay over: name to files and their content.
+    merged: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    # Where API servers find the webhook, where this plane has its configuration.
+    webhook: JsonObject = field(default_factory=dict[str, JsonValue])
+    desired: dict[str, Desired] = field(default_factory=dict[str, Desired])
+    # What is on the plane of it, by path.
+    applied: list[str] = field(default_factory=list[str])
+    ever: set[str] = field(default_factory=set[str])
+
+    def of(self, deployment: str) -> Desired:
+        return self.desired.setdefault(deployment, Desired())
+
+    def render(self) -> list[JsonObject]:
+        """Everything of the plane, as an administrator would apply it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        kustomization = self._kustomization()
+        (self.folder / FILE).write_text(yaml.safe_dump(kustomization, sort_keys=False), "utf-8")
+        return render(self.folder)
+
+    def _kustomization(self) -> JsonObject:
+        return {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [self._beside(self.base)],
+            "components": [self._beside(one) for one in self._components()],
+            "images": [
+                {
+                    "name": part.deployment,
+                    "newName": f"localhost/{part.deployment}",
+                    "newTag": IMAGE_TAG,
+                }
+                for part in self.parts
+            ],
+            "configMapGenerator": [*self._configurations(), *self._merged()],
+            "generatorOptions": {"disableNameSuffixHash": True},
+            "patches": [*map(self._patch, self.parts), *self._webhook_patches()],
+        }
+
+    def _beside(self, folder: str) -> str:
+        return os.path.relpath(DEPLOY / folder, self.folder)
+
+    def _components(self) -> list[str]:
+        found = [component for part in self.parts for component in part.components]
+        doubled = [part for part in self.parts if self.of(part.deployment).replicas > 1]
+        return [*found, *(part.high_availability for part in doubled)]
+
+    def _configurations(self) -> list[JsonValue]:
+        made: list[JsonValue] = []
+        for part in self.parts:
+            if text := self._configuration(part):
+                (self.folder / f"{part.config}.yaml").write_text(text, "utf-8")
+                made.append(_generator(part.config, "replace", f"config.yaml={part.config}.yaml"))
+        return made
+
+    def _configuration(self, part: Part) -> str:
+        wanted = self.of(part.deployment).configuration
+        return yaml.safe_dump(wanted, sort_keys=False) if wanted else ""
+
+    def _merged(self) -> list[JsonValue]:
+        made: list[JsonValue] = []
+        for name, files in self.merged.items():
+            for file, content in files.items():
+                (self.folder / f"{name}.{file}").write_text(content, "utf-8")
+            listed = [f"{file}={name}.{file}" for file in files]
+            made.append(_generator(name, "merge", *listed))
+        return made
+
+    def _patch(self, part: Part) -> JsonObject:
+        wanted = self.of(part.deployment)
+        text = f"{wanted.round} {self._configuration(part)} {self.merged}"
+        stamp: JsonObject = {STAMP: hashlib.sha256(text.encode()).hexdigest()[:16]}
+        patch: JsonObject = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": part.deployment, "namespace": SYSTEM},
+            "spec": {
+                "replicas": wanted.replicas,
+                "template": {"metadata": {"annotations": stamp}},
+            },
+        }
+        return {"patch": yaml.safe_dump(patch, sort_keys=False)}
+
+    def _webhook_patches(self) -> list[JsonValue]:
+        if not self.webhook:
+            return []
+        steps: list[JsonValue] = [
+            {"op": "replace", "path": "/webhooks/0/clientConfig", "value": self.webhook}
+        ]
+        target: JsonObject = {
+            "group": "admissionregistration.k8s.io",
+            "kind": "ValidatingWebhookConfiguration",
+            "name": "compute-validating",
+        }
+        return [{"target": target, "patch": yaml.safe_dump(steps, sort_keys=False)}]
+
+
+def _generator(name: str, behavior: str, *files: str) -> JsonObject:
+    return {"name": name, "namespace": SYSTEM, "behavior": behavior, "files": [*files]}
+
+
+def find_document(documents: list[JsonObject], kind: str, name: str) -> JsonObject:
+    for one in documents:
+        if text_at(one, "kind") == kind and text_at(one, "metadata", "name") == name:
+            return one
+    raise LookupError(f"no {kind} {name!r} in the rendered overlay")

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.backends.in_cluster.backend import PodBackend
+from e2e.backends.in_cluster.core import CORE, OF_PODS, is_chosen
+from e2e.backends.in_cluster.report import Shipped, describe, find_unused_rights, shipped_objects
+from e2e.backends.port import HasPods
+from e2e.backends.real.backend import RealBackend
+from e2e.backends.sim.rights import granted_rights
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+def test_every_scenario_of_the_core_is_there() -> None:
+    text = "".join(path.read_text("utf-8") for path in SCENARIOS.glob("test_*.py"))
+    assert [name for name in sorted(CORE) if f"async def {name}(" not in text] == []
+    assert (SCENARIOS / OF_PODS).exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "wanted"),
+    [
+        ("e2e/scenarios/test_full_chain.py", "test_a_workload_runs_in_its_city", True),
+        ("e2e/scenarios/test_pods.py", "test_anything", True),
+        ("e2e/scenarios/test_quota.py", "test_an_instance_waits_for_a_late_grant", False),
+        ("e2e/planes/node/tests/cluster/test_node_life.py", "test_anything", True),
+    ],
+)
+def test_the_core_is_chosen_and_what_is_no_scenario_stays(
+    path: str, name: str, wanted: bool
+) -> None:
+    assert is_chosen(Path(path), name) is wanted
+
+
+def test_templates_of_cells_are_no_objects_that_ship() -> None:
+    names = {one.name for one in shipped_objects()}
+    assert "compute-cell-operator:example" not in names
+    assert Shipped("Deployment", "compute-system", "compute-cell-operator") in shipped_objects()
+
+
+def test_what_components_bring_is_listed_too() -> None:
+    kinds = {one.kind for one in shipped_objects()}
+    assert {"NetworkPolicy", "PodDisruptionBudget", "ServiceMonitor", "PrometheusRule"} <= kinds
+
+
+def test_rights_that_no_request_needed_are_listed() -> None:
+    unused = find_unused_rights([], ["dfw-1"])
+    assert len(unused) == len(granted_rights())
+    assert "2 objects of deploy/ are on no plane" in describe(["a", "b"], unused)
+
+
+def test_only_backends_with_pods_offer_what_befalls_pods() -> None:
+    assert issubclass(PodBackend, HasPods)
+    assert not issubclass(RealBackend, HasPods)

@@ -1,0 +1,42 @@
+"""`python -m e2e.planes.node prepare` and `sweep`.
+
+`prepare` makes the machine fit for nodes and says in one line where that cannot be, with exit code
+3; `sweep` removes what crashed runs left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from e2e.planes.errors import PlanesError
+from e2e.planes.node import leftovers, reserving
+from e2e.planes.node.preparing import prepare
+
+IMPOSSIBLE: Final = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m e2e.planes.node", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("prepare", help="install what nodes need, and try it")
+    commands.add_parser("sweep", help="remove what crashed runs left")
+    try:
+        match parser.parse_args(arguments).command:
+            case "prepare":
+                prepare()
+            case _:
+                for held in reserving.reserve(0):
+                    held.release()
+                for left in leftovers.find_all():
+                    sys.stdout.write(f"in use: {left}\n")
+    except PlanesError as failure:
+        sys.stdout.write(f"in-cluster: not run: {failure}\n")
+        return IMPOSSIBLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What one file of tests leaves on the planes is noticed before the next meets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_sim_planes.json_types import JsonObject
+from e2e.planes import inventory
+from e2e.planes.hub import CLUSTERS
+from e2e.planes.installation import Installation
+from e2e.planes.inventory import await_equal, take_inventory
+from e2e.planes.stack import RealPlanes
+from e2e.planes.topology import CITY_LABEL
+
+
+def a_role(name: str) -> JsonObject:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [],
+    }
+
+
+async def test_what_was_installed_is_told_until_it_is_taken_away(
+    real_planes: RealPlanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "PATIENCE", inventory.PATIENCE / 60)
+    before = await take_inventory(real_planes)
+    made = Installation(real_planes)
+    await made.apply("p2", [a_role("left-behind")])
+    with pytest.raises(AssertionError, match=r"left +p2: .*clusterroles left-behind"):
+        await await_equal(real_planes, before)
+    await made.undo()
+    await await_equal(real_planes, before)
+
+
+async def test_a_label_that_changed_is_told_as_well(
+    real_planes: RealPlanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "PATIENCE", inventory.PATIENCE / 60)
+    before = await take_inventory(real_planes)
+    async with real_planes.plane("hub").client() as hub:
+        for city in ("LAX", "ORD"):
+            change: JsonObject = {"metadata": {"labels": {CITY_LABEL: city}}}
+            await hub.patch(f"{CLUSTERS}/ord-1", change)
+            if city == "LAX":
+                with pytest.raises(AssertionError, match=r"missing hub: .*clusters ord-1 .*ORD"):
+                    await await_equal(real_planes, before)
+    await await_equal(real_planes, before)
+
+
+async def test_what_was_there_before_is_not_taken_away(real_planes: RealPlanes) -> None:
+    first, second = Installation(real_planes), Installation(real_planes)
+    await first.apply("p2", [a_role("of-somebody")])
+    await second.apply("p2", [a_role("of-somebody")])
+    await second.undo()
+    async with real_planes.plane("p2").client() as client:
+        path = await client.path_of(a_role("of-somebody"))
+        assert await client.find(path)
+        await first.undo()
+        assert await client.find(path) is None
