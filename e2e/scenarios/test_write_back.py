@@ -6,6 +6,7 @@ import pytest
 
 from compute_api_types import labels
 from e2e.world import (
+    CLAIM,
     DEPLOYMENT,
     DFW,
     INSTANCE,
@@ -68,6 +69,8 @@ async def test_an_instance_without_linking_labels_gets_no_copy(world: World) -> 
     gated: JsonObject = {"templateHash": "v1-0", "schedulingGates": [{"name": "Example"}]}
     stranger["spec"] = {**object_at(stranger, "spec"), "controller": gated}
     world.backend.leave(cell.name, INSTANCE, f"{cell.namespace}/{NAME}")
+    # Where quota is on, its slot has a claim, which stays as long.
+    world.backend.leave(project.name, CLAIM, f"{project.namespace}/instance-{NAME}")
     await cell.create(stranger)
 
     async def is_counted() -> None:

@@ -76,8 +76,7 @@ async def test_a_pod_runs_from_an_image_of_ours_and_nothing_is_left(tmp_path: Pa
     nodes = Nodes({"single": [IMAGE]})
     options = Options(nodes=nodes, folder=tmp_path / "run")
     async with RealPlanes(SINGLE, options) as planes, planes.guard():
-        arguments = ("--restart=Never", f"--image={NAME}", "--", "/app/bin/compute-cell-operator")
-        await planes.kubectl("run", "says", *arguments, "--version")
+        await planes.kubectl("run", "says", "--restart=Never", f"--image={NAME}", "--", "--version")
         asked = ("get", "pod", "says", "-o", "jsonpath={.status.phase}")
 
         async def has_ended() -> str:
