@@ -88,8 +88,7 @@ def is_owed_to_hub(failures: Iterable[ReconcileError]) -> bool:
 def is_owed_to_project(failures: Iterable[ReconcileError]) -> bool:
     """Whether a project has not got what a pass had for it; one that is gone gets nothing more."""
     return any(
-        error.plane not in {"", HUB} and not isinstance(error, PlaneGoneError)
-        for error in failures
+        error.plane not in {"", HUB} and not isinstance(error, PlaneGoneError) for error in failures
     )
 
 
