@@ -70,6 +70,10 @@ def set_up_logs(level: str, log_format: str, stream: TextIO) -> logging.Handler:
     # Lines may come from several threads while the process is going down: losing one beats a
     # traceback about it.
     logging.raiseExceptions = False
+    # Lines name neither thread, process nor place, and finding these takes half the time of a line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    # The documented way to leave out the place.
+    logging._srcfile = None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return handler
 
 

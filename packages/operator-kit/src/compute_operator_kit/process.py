@@ -36,7 +36,7 @@ _M_ARENA_MAX: Final = -8
 # Young objects, then how many rounds of these before older ones are looked at too. A pass makes
 # some thousand objects, nearly all of which end with it: with Python's 700 the collector looks at
 # them several times in the middle of a pass, and finds nothing.
-_COLLECT_AFTER: Final = (10_000, 20, 10)
+_COLLECT_AFTER: Final = (50_000, 20, 10)
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 logger = logging.getLogger(__name__)
