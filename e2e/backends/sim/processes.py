@@ -8,8 +8,7 @@ clock and chance are the world's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -27,7 +26,6 @@ from compute_operator_kit.kube_http import KubeHttp
 from compute_operator_kit.lane import Lane
 from compute_operator_kit.leader import LEASE, Candidacy, Election, LeaseLostError
 from compute_operator_kit.planes import Plane
-from compute_operator_kit.reconcile import PassSpan
 from compute_operator_kit.recorders import Recorders
 from compute_operator_kit.testing import FakeMeasures
 from compute_sim_planes.api_server.identity import User
@@ -35,7 +33,7 @@ from compute_sim_planes.api_server.transport import Transport
 from compute_sim_planes.fault_links import Link
 from compute_sim_planes.fault_plans import Action, Fault
 from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
-from compute_sim_planes.history import History
+from compute_sim_planes.passes import RecordedPasses
 from e2e.backends.sim.canaries import CanaryCredentials
 from e2e.backends.sim.freezing import Gate, GatedClock, GatedTransport
 from e2e.backends.sim.planes import SimPlanes
@@ -44,41 +42,6 @@ NAMESPACE: Final = "compute-system"
 KILL: Final = Fault("A5", Action.CRASH_BEFORE)
 # A container that ends by itself comes again after the least of the kubelet's pauses here.
 RESTART_AFTER: Final = timedelta(seconds=1)
-
-
-@dataclass(slots=True)
-class RecordedPasses:
-    """Traces of passes, written into the history."""
-
-    history: History
-    open: list[str] = field(default_factory=list[str])
-
-    @contextmanager
-    def reconcile(self, controller: str, key: ObjectKey) -> Generator[PassSpan]:
-        name = f"{controller} {key}"
-        self.open.append(name)
-        try:
-            yield _PassRecord(self.history, controller, key)
-        finally:
-            self.open.remove(name)
-
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        self.open.append(name)
-        try:
-            yield
-        finally:
-            self.open.remove(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _PassRecord:
-    history: History
-    controller: str
-    key: ObjectKey
-
-    def set_outcome(self, outcome: str) -> None:
-        self.history.add_pass(self.controller, str(self.key), outcome)
 
 
 @dataclass(frozen=True, slots=True)
