@@ -9,14 +9,12 @@ what it wrote, so that nobody polls while it is measured.
 from __future__ import annotations
 
 import asyncio
-import gc
-import json
 import logging
 import random
 import secrets
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -24,20 +22,19 @@ from typing import Final
 import orjson
 import uvloop
 
+from bench._commanded import serve
 from compute_api_types import labels, names
 from compute_api_types.crd import derive_crds
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.http_server import PrefixRoutes
 from compute_sim_planes.api_server.identity import ADMIN, Tokens
 from compute_sim_planes.api_server.kinds import GroupResource
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
 from compute_sim_planes.api_server.storage.records import Change
-from compute_sim_planes.certificates import make_server_files
 from compute_sim_planes.client import Client, Resource
 from compute_sim_planes.client_errors import ApiError
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
-from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 from compute_sim_planes.milo.conditions import holds
 from compute_sim_planes.milo.kinds import GRANTS, REGISTRATIONS
 from compute_sim_planes.milo.planes import MiloParts
@@ -286,44 +283,7 @@ async def patiently(client: Client, resource: Resource, document: JsonObject) ->
                 return
 
 
-# --- the process ----------------------------------------------------------------------------------
-
-
-async def answer(world: World, line: bytes) -> JsonValue:
-    command: JsonObject = orjson.loads(line)
-    # The commands are the public coroutines of the world; who writes them is the benchmark.
-    found = await getattr(world, string_at(command, "do"))(**object_at(command, "with"))
-    result: JsonValue = found
-    return result
-
-
-async def lines() -> AsyncIterator[bytes]:
-    reader = asyncio.StreamReader(limit=1 << 20)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
-        yield line
-
-
-async def main(folder: Path, projects: int) -> None:
-    world = World(projects)
-    await world.fill()
-    files = make_server_files(folder)
-    server = HttpServer(world.routes(), tls=files.context())
-    await server.start()
-    # Half a gigabyte of history is looked through for seconds at a time, and holds no garbage.
-    gc.disable()
-    authority = files.authority.read_bytes()
-    for name, path in (("cell", "/cell"), ("hub", "/hub"), ("quota", "")):
-        context = Context(name, f"{server.url}{path}", world.token, authority)
-        write_kubeconfig(folder / f"{name}.yaml", [context])
-    print("ready", flush=True)
-    async for line in lines():
-        print(json.dumps(await answer(world, line)), flush=True)
-    await server.close()
-    await world.close()
-
-
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    uvloop.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    paths = {"cell": "/cell", "hub": "/hub", "quota": ""}
+    uvloop.run(serve(World(int(sys.argv[2])), Path(sys.argv[1]), paths))

@@ -10,13 +10,11 @@ commit of what it wrote, so that nobody polls while it is measured.
 from __future__ import annotations
 
 import asyncio
-import gc
-import json
 import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -25,9 +23,10 @@ import orjson
 import uvloop
 
 from bench import _management_objects as objects
+from bench._commanded import serve
 from bench._management_objects import DEPLOYMENT, INSTANCE, PROJECT, WORKLOAD
 from compute_api_types.crd import derive_crds
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.http_server import PrefixRoutes
 from compute_sim_planes.api_server.identity import ADMIN, Tokens
 from compute_sim_planes.api_server.kinds import GroupResource
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
@@ -35,11 +34,9 @@ from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.storage.records import Change, ChangeType, Stored
 from compute_sim_planes.api_server.storage.revisions import Revisions
 from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.certificates import make_server_files
 from compute_sim_planes.client import Client
 from compute_sim_planes.crds import load_crds
-from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, string_at
-from compute_sim_planes.kubeconfig import Context, write_kubeconfig
+from compute_sim_planes.json_types import JsonObject, JsonValue
 
 CONTROL_PLANE: Final = "/apis/resourcemanager.miloapis.com/v1alpha1/projects/{}/control-plane"
 DEPLOYMENTS: Final = GroupResource("compute.datumapis.com", "workloaddeployments")
@@ -261,42 +258,6 @@ class World:
             await plane.close()
 
 
-async def answer(world: World, line: bytes) -> JsonValue:
-    command: JsonObject = orjson.loads(line)
-    verb = string_at(command, "do")
-    arguments = object_at(command, "with")
-    # The commands are the public coroutines of the world; who writes them is the benchmark.
-    found = await getattr(world, verb)(**arguments)
-    result: JsonValue = found
-    return result
-
-
-async def lines() -> AsyncIterator[bytes]:
-    reader = asyncio.StreamReader(limit=1 << 20)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
-        yield line
-
-
-async def main(folder: Path, projects: int) -> None:
-    world = World(projects)
-    await world.fill()
-    files = make_server_files(folder)
-    server = HttpServer(world.routes(), tls=files.context())
-    await server.start()
-    # Half a gigabyte of history is looked through for seconds at a time, and holds no garbage.
-    gc.disable()
-    authority = files.authority.read_bytes()
-    for name, path in (("root", ""), ("hub", "/hub")):
-        context = Context(name, f"{server.url}{path}", world.token, authority)
-        write_kubeconfig(folder / f"{name}.yaml", [context])
-    print("ready", flush=True)
-    async for line in lines():
-        print(json.dumps(await answer(world, line)), flush=True)
-    await server.close()
-    await world.close()
-
-
 if __name__ == "__main__":
-    uvloop.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    paths = {"root": "", "hub": "/hub"}
+    uvloop.run(serve(World(int(sys.argv[2])), Path(sys.argv[1]), paths))

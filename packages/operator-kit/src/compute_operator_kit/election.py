@@ -74,14 +74,15 @@ class Standing:
 
     def after_reading(self, found: Found | Absent, now: timedelta) -> Standing:
         is_same = found == self.found
+        was_held = self.was_held  # still says so where it is gone now
+        if isinstance(found, Found):
+            was_held = found.holder not in {"", self.me}
         return replace(
             self,
             found=found,
             seen_since=self.seen_since if is_same else now,
             read_at=now,
-            was_held=self.was_held
-            if isinstance(found, Absent)
-            else found.holder not in {"", self.me},
+            was_held=was_held,
         )
 
     def after_writing(self, found: Found, sent: timedelta) -> Standing:

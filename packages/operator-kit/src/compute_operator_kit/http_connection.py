@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final, TypeGuard
+from typing import TypeGuard
 
 from typing_extensions import override
 
+from compute_operator_kit.exchange import LARGEST_ANSWER
 from compute_operator_kit.http_answers import AnswerReader, GarbledAnswerError
-
-LARGEST_BODY: Final = 32 * 1024 * 1024  # as `exchange.py` judges it; longer ones are cut there
 
 
 class StaleConnectionError(ConnectionResetError):
@@ -45,7 +44,7 @@ class HttpConnection(asyncio.Protocol):
         """Sends a request and gives its answer; whatever else happens closes the connection."""
         if self._transport is None or not self.is_usable:
             raise StaleConnectionError("exchanging: the connection is closed")
-        self._reader = AnswerReader(LARGEST_BODY)
+        self._reader = AnswerReader(LARGEST_ANSWER)
         self._waiting = self._loop.create_future()
         self._transport.write(request)
         try:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -270,6 +271,15 @@ def test_requests_past_the_rate_are_a_violation_of_their_plane_alone() -> None:
     assert messages(request_budget(a_history(*flood, *calm), BUDGET)) == [
         "management asks hub more than 10 times per second"
     ]
+
+
+def test_only_those_who_are_named_are_held_to_the_rate() -> None:
+    flood = a_history(*(a_request(0) for _ in range(21)))
+    others = replace(BUDGET, identities=frozenset({"dfw-1"}))
+    ours = replace(BUDGET, identities=frozenset({"management"}))
+
+    assert request_budget(flood, others) == []
+    assert len(request_budget(flood, ours)) == 1
 
 
 def test_a_pause_fills_the_bucket_and_no_more() -> None:
