@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RECORDS: Final = Path(__file__).parent / ".spec"
 REAL_PLANES: Final = Path(__file__).parent / "e2e" / "planes" / "fixtures.py"
 MARKERS: Final = ("spec", "fault")
+CARRIED: Final = "carried"
 # Pods are on no loopback; these are the machine's own nodes and nobody else's.
 WITH_NODES: Final = frozenset({"in-cluster", "kind"})
 NODES: Final = "10.0.0.0/8"
@@ -54,7 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
     backend = str(config.getoption("--planes"))
     if backend in WITH_NODES:
         config.option.allow_hosts = f"{config.getoption('--allow-hosts')},{NODES}"
-    config.pluginmanager.register(ShownStatements(backend))
+    config.pluginmanager.register(
+        ShownStatements(backend, writes=not hasattr(config, "workerinput"))
+    )
     if backend != "sim" and REAL_PLANES.exists():
         # Only then: the environments of single packages have nothing of what it imports.
         config.pluginmanager.import_plugin("e2e.planes.fixtures")
@@ -68,10 +71,15 @@ class Shown(TypedDict):
 
 
 class ShownStatements:
-    """Collects outcomes of tests that carry ids and merges them into the record."""
+    """Collects outcomes of tests that carry ids and merges them into the record.
 
-    def __init__(self, backend: str) -> None:
+    Ids travel with a test's reports: workers of one run only report, and whoever started them
+    writes, so that two never write the record of one file.
+    """
+
+    def __init__(self, backend: str, *, writes: bool) -> None:
         self._backend = backend
+        self._writes = writes
         self._ids: dict[str, list[str]] = {}
         self._outcomes: dict[str, str] = {}
 
@@ -84,14 +92,18 @@ class ShownStatements:
                 for shown in mark.args
             ]
             if ids:
-                self._ids[item.nodeid] = ids
+                item.user_properties.append((CARRIED, " ".join(ids)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.nodeid in self._ids:
-            found = self._outcomes.get(report.nodeid, "passed")
-            self._outcomes[report.nodeid] = max(found, report.outcome, key=WORST_LAST.index)
+        for name, carried in report.user_properties:
+            if name == CARRIED:
+                self._ids[report.nodeid] = str(carried).split()
+                found = self._outcomes.get(report.nodeid, "passed")
+                self._outcomes[report.nodeid] = max(found, report.outcome, key=WORST_LAST.index)
 
     def pytest_sessionfinish(self) -> None:
+        if not self._writes:
+            return
         by_file: dict[str, dict[str, Shown]] = {}
         for nodeid, outcome in self._outcomes.items():
             shown: Shown = {"ids": self._ids[nodeid], "outcome": outcome}

@@ -57,6 +57,14 @@ def test_outcomes_are_kept_per_id_and_backend(tree: Path) -> None:
     }
 
 
+def test_workers_of_one_run_lose_nothing_to_each_other(tree: Path) -> None:
+    run_pytest(tree, "--numprocesses", "2", "--dist", "load")
+    beside = record(tree, "sim")
+    run_pytest(tree)
+    assert beside == record(tree, "sim")
+    assert beside
+
+
 def test_a_run_of_one_test_keeps_what_its_file_has_shown(tree: Path) -> None:
     run_pytest(tree)
     run_pytest(tree, "-k", "shown")

@@ -8,6 +8,7 @@ changing those by themselves.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -27,11 +28,15 @@ from e2e.planes.plane import Plane
 from e2e.planes.stack import RealPlanes
 from e2e.planes.waiting import until
 
+# Between two looks that must agree: Karmada takes the next step of a deletion sooner than that.
+PAUSE: Final = timedelta(seconds=1)
 # Finalizers, and Karmada's way from a namespace of the hub to those in members, take their time.
 PATIENCE: Final = timedelta(seconds=60)
 # Events go by themselves after an hour, and Milo keeps the bucket of a grant that went; neither has
 # an effect on anybody.
 NOT_COMPARED: Final = frozenset({"events", "allowancebuckets"})
+# Of a kind that discovery still names: it is gone, or its storage is being taken down.
+GOING: Final = frozenset({404, 429})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,34 +55,64 @@ class Held:
         return f"{self.plane}: {self.resource} {where}{self.name} {self.labels}".rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What there is, and whether some of it is on its way out."""
+
+    held: frozenset[Held]
+    is_leaving: bool
+
+
 async def take_inventory(planes: RealPlanes) -> frozenset[Held]:
-    """What all planes hold now."""
-    held = await asyncio.gather(*(_of_plane(plane) for plane in planes.planes))
-    return frozenset[Held]().union(*held)
+    """What all planes hold, once nothing goes any more: what an earlier test has deleted leaves
+    step by step, through members too, and its absence later would be nobody's doing.
+    """
+    last: list[Look] = []
+
+    async def at_rest() -> Look | None:
+        last.append(await _look_at(planes))
+        await asyncio.sleep(PAUSE.total_seconds())
+        return last[-1] if last[-2:-1] == last[-1:] and not last[-1].is_leaving else None
+
+    found = await until("planes at rest", at_rest, check=planes.check, patience=PATIENCE)
+    return found.held
 
 
-async def await_equal(planes: RealPlanes, before: frozenset[Held]) -> None:
+async def await_equal(
+    planes: RealPlanes, before: frozenset[Held], *, patience: timedelta = PATIENCE
+) -> None:
     """Waits until planes hold what they held; raises with what is left or missing."""
     differences = [""]
 
     async def is_equal() -> bool:
-        now = await take_inventory(planes)
+        now = (await _look_at(planes)).held
         left = [f"left    {one}" for one in sorted(now - before)]
         missing = [f"missing {one}" for one in sorted(before - now)]
         differences[:] = [*left, *missing]
         return not differences
 
     try:
-        await until("planes as they were", is_equal, check=planes.check, patience=PATIENCE)
+        await until("planes as they were", is_equal, check=planes.check, patience=patience)
     except PlanesError as late:
         raise AssertionError("\n".join(("planes are not as they were:", *differences))) from late
 
 
-async def _of_plane(plane: Plane) -> frozenset[Held]:
+async def _look_at(planes: RealPlanes) -> Look:
+    looks = await asyncio.gather(*(_of_plane(plane) for plane in planes.planes))
+    return _together(looks)
+
+
+def _together(looks: Iterable[Look]) -> Look:
+    seen = tuple(looks)
+    held = frozenset[Held]().union(*(look.held for look in seen))
+    return Look(held, any(look.is_leaving for look in seen))
+
+
+async def _of_plane(plane: Plane) -> Look:
     async with plane.client() as client:
         resources = await _resources_of(client)
-        held = await asyncio.gather(*(_of_resource(client, plane.name, path) for path in resources))
-    return frozenset[Held]().union(*held)
+        looks = [_of_resource(client, plane.name, path) for path in resources]
+        return _together(await asyncio.gather(*looks))
 
 
 async def _resources_of(client: PlaneClient) -> list[str]:
@@ -96,15 +131,19 @@ def _is_compared(resource: JsonObject) -> bool:
     return "/" not in name and name not in NOT_COMPARED and "list" in strings_at(resource, "verbs")
 
 
-async def _of_resource(client: PlaneClient, plane: str, path: str) -> frozenset[Held]:
+async def _of_resource(client: PlaneClient, plane: str, path: str) -> Look:
     try:
         listed = await client.get_metadata(path)
     except ApiError as refused:
-        if refused.code != 404:
+        if refused.code not in GOING:
             raise
-        return frozenset()  # a kind that went while we looked
+        return Look(frozenset(), is_leaving=True)  # a kind that goes while we look
+    items = objects_at(listed, "items")
     resource = path.removeprefix("/apis/").removeprefix("/api/")
-    return frozenset(_held(plane, resource, one) for one in objects_at(listed, "items"))
+    return Look(
+        frozenset(_held(plane, resource, one) for one in items),
+        any(string_at(one, "metadata", "deletionTimestamp") for one in items),
+    )
 
 
 def _held(plane: str, resource: str, found: JsonObject) -> Held:

@@ -172,10 +172,14 @@ async def test_a_bookmark_tells_the_version_when_the_time_is_nearly_over(
 ) -> None:
     (await api.post(widgets, a_widget())).expect(201)
     version = await plane_version(api, widgets)
-    async with api.watch(
-        widgets, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds=4
-    ) as watch:
-        events = await watch.rest(timedelta(seconds=20))
+    events: list[JsonObject] = []
+    for _ in range(3):  # no server promises one: a busy machine may let the moment pass
+        async with api.watch(
+            widgets, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds=4
+        ) as watch:
+            events = await watch.rest(timedelta(seconds=20))
+        if events:
+            break
     assert {string_at(event, "type") for event in events} == {"BOOKMARK"}
     assert int(version_of(object_at(events[-1], "object"))) >= int(version)
 
