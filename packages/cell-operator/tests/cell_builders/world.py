@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 import orjson
@@ -111,8 +112,14 @@ def settings_of(**members: Json) -> CellSettings:
     return validate_settings(CellSettings, {**head, **DEFAULTS, **members})
 
 
+@cache
+def _encoded_crds() -> tuple[bytes, ...]:
+    """Derived once per process: that takes longer than many a test on a world."""
+    return tuple(orjson.dumps(crd) for crd in derive_crds())
+
+
 def our_crds() -> list[Manifest]:
-    return [orjson.loads(orjson.dumps(crd)) for crd in derive_crds()]
+    return [orjson.loads(encoded) for encoded in _encoded_crds()]
 
 
 # --- processes ------------------------------------------------------------------------------------

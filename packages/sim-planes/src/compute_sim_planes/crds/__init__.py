@@ -8,9 +8,11 @@ source; this module only reads them, so that real planes can be given the same f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
+import orjson
 import yaml
 
 from compute_sim_planes.json_types import JsonObject, JsonValue
@@ -21,10 +23,17 @@ NEIGHBOURS: Final[tuple[Neighbour, ...]] = ("karmada", "milo", "networking")
 
 def load_crds(*neighbours: Neighbour) -> list[JsonObject]:
     """The CRDs of the neighbours, of all of them by default, in the order of their names."""
-    return [crd for neighbour in neighbours or NEIGHBOURS for crd in _load(neighbour)]
+    found = neighbours or NEIGHBOURS
+    return [orjson.loads(crd) for neighbour in found for crd in _encoded(neighbour)]
 
 
-def _load(neighbour: Neighbour) -> Iterator[JsonObject]:
+@cache
+def _encoded(neighbour: Neighbour) -> tuple[bytes, ...]:
+    """Read once per process, which may have a hundred planes; each gets documents of its own."""
+    return tuple(orjson.dumps(crd) for crd in _read(neighbour))
+
+
+def _read(neighbour: Neighbour) -> Iterator[JsonObject]:
     folder = files(__name__).joinpath(neighbour)
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):
