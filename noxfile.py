@@ -160,8 +160,9 @@ def e2e(session: nox.Session) -> None:
     chosen = next((word for word in ON_PODS if word in session.posargs), "")
     if chosen and not can_run_pods(session, ON_PODS[chosen]):
         return
-    session.run("python", "-m", "e2e.planes", "build", *(("--nodes",) if chosen else ()))
-    if chosen == "--in-cluster":  # kind is given what `nox -s images` made, which needs root
+    is_on_our_nodes = chosen == "--in-cluster"
+    session.run("python", "-m", "e2e.planes", "build", *(("--nodes",) if is_on_our_nodes else ()))
+    if chosen:
         tool(session, "images", "--unchecked")
     backend = chosen.removeprefix("--") or "real"
     folders = (*((NODE_TESTS,) if backend == "in-cluster" else ()), "e2e/scenarios")

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("usage: python -m e2e.rights [--forget]\n")
         return 2
     # Only this command needs the simulation beside the records.
-    from e2e.backends.sim.rights import granted_rights
+    from e2e.backends.rights import granted_rights
 
     granted = granted_rights()
     unused = find_unused(granted)

@@ -16,13 +16,17 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from e2e.backends.kind.commands import NEEDED
 from tools.workspace import OPERATORS, PACKAGES, ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 # What a runner needs before a session can start; nothing here judges a change.
 PREPARING = re.compile(r"sudo apt-get (update|install --yes --no-install-recommends [a-z -]+)")
-# `sudo env "PATH=$PATH"` keeps the runner's Python for sessions that need root.
-DOOR = re.compile(r'(?:sudo env "PATH=\$PATH" )?\./dev (?P<session>[a-z0-9]+)(?P<rest>.*)')
+# `sudo env "PATH=$PATH"` keeps the runner's Python for sessions that need root, and `"HOME=$HOME"`
+# the caches.
+DOOR = re.compile(
+    r'(?:sudo env "PATH=\$PATH" (?:"HOME=\$HOME" )?)?\./dev (?P<session>[a-z0-9]+)(?P<rest>.*)'
+)
 # By version, or by the hash of a commit; a branch moves without anybody's doing here. One action
 # is published under a branch alone.
 PINNED = re.compile(r"[\w./-]+@(v\d+(\.\d+)*|[0-9a-f]{40}|release/v1)")
@@ -108,6 +112,34 @@ def test_every_session_that_a_workflow_calls_exists() -> None:
     assert called <= sessions()
 
 
+def flags_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Which flags a job gives to which session."""
+    for command in job.commands:
+        if found := DOOR.match(command):
+            words = shlex.split(found["rest"])
+            yield from ((found["session"], word) for word in words if word.startswith("--"))
+
+
+def known_flags() -> set[str]:
+    """Flags that the noxfile, the suites' conftests and the tools read: they are told nowhere else
+    what they mean.
+    """
+    sources = [
+        ROOT / "noxfile.py",
+        ROOT / "conftest.py",
+        *(ROOT / "e2e").rglob("conftest.py"),
+        *(ROOT / "tools").rglob("*.py"),
+    ]
+    texts = [path.read_text("utf-8") for path in sources]
+    return {flag for text in texts for flag in re.findall(r'"(--[a-z][a-z-]*)"', text)}
+
+
+def test_every_flag_that_a_workflow_gives_a_session_is_known() -> None:
+    given = {flag for _, job in jobs() for _, flag in flags_of(job)}
+    assert given >= {"--all", "--in-cluster", "--kind", "--wheels", "--base-image", "--from-tag"}
+    assert sorted(given - known_flags()) == []
+
+
 def test_ci_has_a_job_per_suite_and_each_calls_nox_and_nothing_else() -> None:
     ci = read("ci.yaml")
     assert set(ci.jobs) == CI_JOBS
@@ -128,15 +160,29 @@ def test_nightly_runs_take_everything() -> None:
     assert any("./dev e2e --kind" in command for command in commands)
 
 
+def test_what_kind_is_driven_with_is_pinned_where_it_is_installed() -> None:
+    """`prepare` names the same commands to whoever has not got it."""
+    commands = read("e2e.yaml").jobs["kind"].commands
+    installed = [command for command in commands if command.startswith("go install ")]
+    assert installed == [NEEDED["kind"], NEEDED["karmadactl"]]
+
+
+def test_whoever_looks_into_nodes_is_root_and_finds_the_caches() -> None:
+    for name in ("in-cluster", "kind"):
+        (called,) = [one for one in read("e2e.yaml").jobs[name].commands if "./dev e2e" in one]
+        assert called.startswith('sudo env "PATH=$PATH" "HOME=$HOME" ./dev e2e --'), name
+
+
 def cached(job: Job) -> str:
     paths = [step.settings.get("path", "") for step in job.steps if step.action == "actions/cache"]
     return "\n".join(str(path) for path in paths)
 
 
 def test_uv_go_and_the_planes_are_cached_where_they_are_used() -> None:
-    for name, job in read("ci.yaml").jobs.items():
+    everywhere = {**read("ci.yaml").jobs, **read("e2e.yaml").jobs}
+    for name, job in everywhere.items():
         assert "~/.cache/uv" in cached(job), name
-        if name in {"cluster", "e2e"}:
+        if {"cluster", "e2e"} & set(job.sessions()):
             for path in ("~/.cache/go-build", "~/go/pkg/mod", "~/.cache/datum-compute/planes"):
                 assert path in cached(job), name
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compute_sim_planes.api_server.identity import ADMIN, Tokens, User, authenticated
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
-from e2e.backends.sim.rights import CELL_USER, MANAGEMENT_USER
+from e2e.backends.rights import CELL_USER, MANAGEMENT_USER
 
 
 class Credentials:

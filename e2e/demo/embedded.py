@@ -44,8 +44,9 @@ from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.networking import NetworkServices, NsoKnobs
 from compute_sim_planes.provider import Provider, ProviderKnobs
+from e2e.backends.network_delivery import NetworkDelivery
 from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT
-from e2e.backends.sim.neighbours import KARMADA, NSO, PROVIDER, NetworkDelivery
+from e2e.backends.sim.neighbours import KARMADA, NSO, PROVIDER
 from e2e.demo import installing
 from e2e.demo.credentials import (
     Credentials,

@@ -15,7 +15,7 @@ from compute_sim_planes.api_server.plane import Plane
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.webhook_callers import Service
 from e2e.backends.port import Cell, Place
-from e2e.backends.sim.rights import cell_bindings, definitions, manifests
+from e2e.backends.shipped import cell_bindings, definitions, manifests
 from e2e.demo.scene import CELLS
 from e2e.documents import NETWORK_NAME, a_location, a_network
 from e2e.objects import object_at, objects_at, text_at

@@ -24,7 +24,7 @@ from yarl import URL
 from compute_api_types.wire import JsonObject, JsonValue
 from e2e.backends.port import HOME, HUB, MANAGEMENT, Call, Cell, Place, Reply
 from e2e.backends.real import programs
-from e2e.backends.sim.blueprints import lay_over, shipped_configuration
+from e2e.backends.shipped import lay_over, shipped_configuration
 from e2e.demo.credentials import credential_path
 from e2e.demo.embedded import MILO, READY
 from e2e.demo.scene import CELLS, PLACES, DemoError

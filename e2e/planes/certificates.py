@@ -51,13 +51,18 @@ def write_private(path: Path, content: bytes) -> Path:
 
 
 class Authority:
-    """A certificate authority in memory."""
+    """A certificate authority in memory; `known` is one that was written down before."""
 
-    def __init__(self, name: str, now: datetime) -> None:
+    def __init__(self, name: str, now: datetime, known: KeyPair | None = None) -> None:
         self._now = now
-        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._key = _read_key(known.key) if known else ec.generate_private_key(ec.SECP256R1())
         self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._certificate = (
+            x509.load_pem_x509_certificate(known.certificate) if known else self._sign_itself()
+        )
+
+    def _sign_itself(self) -> x509.Certificate:
+        return (
             self._builder(self._subject, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(signs_certificates=True), critical=True)
@@ -67,6 +72,11 @@ class Authority:
     @property
     def certificate(self) -> bytes:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def pair(self) -> KeyPair:
+        """For whoever signs in its name."""
+        return KeyPair(self.certificate, _private_pem(self._key))
 
     def issue_server(self, addresses: Iterable[str], names: Iterable[str]) -> KeyPair:
         """A serving certificate for these addresses and names."""
@@ -123,6 +133,13 @@ def a_signing_key() -> KeyPair:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return KeyPair(public, _private_pem(key))
+
+
+def _read_key(raw: bytes) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(raw, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError("keys of a stack are elliptic")
+    return key
 
 
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

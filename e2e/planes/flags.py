@@ -16,13 +16,14 @@ from e2e.planes.topology import Rates
 KARMADA_CONTROLLERS: Final = (
     "cluster,clusterStatus,binding,bindingStatus,execution,workStatus,namespace"
 )
-_QUICK: Final = (
+QUICK_CONTROLLERS: Final = (
     "--cluster-status-update-frequency=2s",
     "--cluster-success-threshold=2s",
     "--cluster-failure-threshold=2s",
     "--rate-limiter-max-delay=10s",
     "--rate-limiter-qps=200",
 )
+QUICK_SCHEDULER: Final = ("--rate-limiter-max-delay=10s",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def karmada_controller_manager(
         f"--health-probe-bind-address={ground.address}:{health_port}",
         "--enable-cluster-resource-modeling=false",
         f"--controllers={KARMADA_CONTROLLERS}",
-        *(_QUICK if rates is Rates.QUICK else ()),
+        *(QUICK_CONTROLLERS if rates is Rates.QUICK else ()),
     )
 
 
@@ -226,7 +227,7 @@ def karmada_scheduler(
     ground: Ground, hub: str, health_port: int, *, rates: Rates
 ) -> tuple[str, ...]:
     # Retries of a binding without a fitting cluster are the scheduler's own (neighbours.md 1.3).
-    quick = ("--rate-limiter-max-delay=10s",) if rates is Rates.QUICK else ()
+    quick = QUICK_SCHEDULER if rates is Rates.QUICK else ()
     return (
         f"--kubeconfig={ground.kubeconfig_of(hub)}",
         "--leader-elect=false",

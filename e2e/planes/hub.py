@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from typing import Protocol
 
 from compute_sim_planes.json_types import JsonObject
 from e2e.planes import flags, probes
@@ -16,10 +17,27 @@ from e2e.planes.manifests import KARMADA_CLUSTER, KARMADA_SYSTEM, KarmadaManifes
 from e2e.planes.plane import Plane, install_crds
 from e2e.planes.ports import LOOPBACK
 from e2e.planes.process import ManagedProcess
+from e2e.planes.running import Running
 from e2e.planes.topology import CITY_LABEL, Rates
 from e2e.planes.waiting import side_by_side, until
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+
+
+class OnHub(Protocol):
+    """Karmada around a hub's API server, whoever runs it."""
+
+    @property
+    def hub(self) -> Plane: ...
+
+    @property
+    def controller_manager(self) -> Running:
+        """What takes a new address of a member only at its start."""
+        ...
+
+    async def bring_up(self, client: PlaneClient) -> None:
+        """From a hub with our CRDs to a hub that takes clusters."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +52,10 @@ class Karmada:
     webhook: ManagedProcess
     controller_manager: ManagedProcess
     scheduler: ManagedProcess
+
+    async def bring_up(self, client: PlaneClient) -> None:
+        """See `OnHub`."""
+        await bring_up_karmada(self, client)
 
 
 def prepare_karmada(hub: Plane, manifests: KarmadaManifests, rates: Rates) -> Karmada:
@@ -94,7 +116,7 @@ async def bring_up_karmada(karmada: Karmada, client: PlaneClient) -> None:
     await side_by_side((karmada.controller_manager.up(), karmada.scheduler.up()))
 
 
-async def join(cell: Plane, karmada: Karmada, client: PlaneClient) -> None:
+async def join(cell: Plane, karmada: OnHub, client: PlaneClient) -> None:
     """Makes a plane a member and waits until Karmada calls it Ready."""
     await client.apply(_secret_of(cell))
     cluster = cluster_of(cell)

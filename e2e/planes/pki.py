@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from e2e.planes.certificates import SERVER_NAMES, Authority, KeyPair, a_signing_key, write_private
+from e2e.planes.certificates import SERVER_NAMES, Authority, KeyPair, a_signing_key
 from e2e.planes.identities import ADMIN
 from e2e.planes.ports import LOOPBACK
 from e2e.planes.run_folder import RunFolder
 
 FRONT_PROXY_USER: Final = "front-proxy-client"
+AUTHORITY: Final = "planes-ca"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,16 @@ def write_pki(run: RunFolder, address: str, now: datetime, *, services: Iterable
     the addresses of their Services.
     """
     addresses = dict.fromkeys((LOOPBACK, address, *services))
-    authority, front_authority = Authority("planes-ca", now), Authority("front-proxy-ca", now)
+    authority, front_authority = Authority(AUTHORITY, now), Authority("front-proxy-ca", now)
     pki = Pki(
         authority=authority.certificate,
         admin=authority.issue_client(ADMIN.user, ADMIN.groups),
         front_proxy=front_authority.issue_client(FRONT_PROXY_USER),
         server=authority.issue_server(addresses, SERVER_NAMES),
     )
-    write_private(run.pki("ca.crt"), authority.certificate)
-    write_private(run.pki("front-proxy-ca.crt"), front_authority.certificate)
+    # Their keys too: clusters of others sign their own certificates with them.
+    run.write_pair("ca", authority.pair)
+    run.write_pair("front-proxy-ca", front_authority.pair)
     run.write_pair("server", pki.server)
     run.write_pair("admin", pki.admin)
     run.write_pair("front-proxy", pki.front_proxy)

@@ -15,6 +15,7 @@ from e2e.planes.client import Endpoint, PlaneClient, has_condition
 from e2e.planes.identities import ADMIN
 from e2e.planes.kubeconfig import Context
 from e2e.planes.process import ManagedProcess
+from e2e.planes.running import Running
 from e2e.planes.site import Site
 from e2e.planes.topology import PlaneSpec, Role
 from e2e.planes.waiting import side_by_side, until
@@ -27,13 +28,13 @@ HUB_AUDIENCE = "compute-hub"
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane of the stack and the two processes behind it."""
+    """A plane of the stack and what runs behind it: two processes, or a cluster."""
 
     spec: PlaneSpec
     site: Site
     port: int
-    api_server: ManagedProcess
-    controller_manager: ManagedProcess
+    api_server: Running
+    controller_manager: Running
 
     @property
     def name(self) -> str:
@@ -58,8 +59,7 @@ def prepare_plane(spec: PlaneSpec, site: Site, root_port: int | None) -> Plane:
     """Reserves ports and writes files; starts nothing. A project gets its rights from the root."""
     port = root_port if spec.role is Role.ROOT and root_port else site.ports.reserve()
     own_port = site.ports.reserve()
-    site.ground.run.write_for_plane(spec.name, "tokens.csv", site.tokens.render(spec.name))
-    site.write_kubeconfig(spec.name, "admin.kubeconfig", site.context(spec.name, port))
+    write_access(spec.name, site, port)
     from_root = spec.role is Role.PROJECT and root_port is not None
     if from_root and root_port is not None:
         asked = Context(
@@ -88,6 +88,12 @@ def prepare_plane(spec: PlaneSpec, site: Site, root_port: int | None) -> Plane:
             probes.https_answers(site.health_of(own_port), "/healthz"),
         ),
     )
+
+
+def write_access(plane: str, site: Site, port: int) -> None:
+    """Who may speak to an API server with which token, and how its administrator does."""
+    site.ground.run.write_for_plane(plane, "tokens.csv", site.tokens.render(plane))
+    site.write_kubeconfig(plane, "admin.kubeconfig", site.context(plane, port))
 
 
 def prepare_scheduler(plane: Plane) -> ManagedProcess:

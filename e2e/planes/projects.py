@@ -72,7 +72,7 @@ class ProjectServers:
     async def _discard(self, plane: Plane) -> None:
         for process in (plane.controller_manager, plane.api_server):
             await process.crash()
-            plane.site.processes.remove(process)
+            plane.site.forget(process.name)
 
     async def _kinds_of_the_root(self) -> list[JsonObject]:
         async with self._root.client() as client:

@@ -45,6 +45,10 @@ class Site:
         self.processes.append(process)
         return process
 
+    def forget(self, name: str) -> None:
+        """It ended for good; the name is free."""
+        self.processes[:] = [process for process in self.processes if process.name != name]
+
     def check(self) -> None:
         """Raises when any process of the stack died."""
         for process in self.processes:

@@ -23,9 +23,10 @@ from e2e.planes import flags, manifests, probes
 from e2e.planes.binaries import NODES, PLANES
 from e2e.planes.build import Programs, find_programs
 from e2e.planes.certificates import write_private
+from e2e.planes.clusters import Clusters
 from e2e.planes.ear import Ear
 from e2e.planes.errors import PlanesError, ProcessDiedError
-from e2e.planes.hub import Karmada, bring_up_karmada, join, prepare_karmada
+from e2e.planes.hub import OnHub, join, prepare_karmada
 from e2e.planes.identities import ADMIN, Identity, Tokens, identities_of
 from e2e.planes.kubeconfig import Context, render_kubeconfig
 from e2e.planes.kubectl import Kubectl
@@ -41,7 +42,7 @@ from e2e.planes.projects import ProjectServers
 from e2e.planes.run_folder import RunFolder
 from e2e.planes.site import Site
 from e2e.planes.store import Store
-from e2e.planes.topology import FULL, Rates, Role, Topology
+from e2e.planes.topology import FULL, PlaneSpec, Rates, Role, Topology
 from e2e.planes.waiting import NOT_YET, side_by_side
 
 WATCH: Final = timedelta(milliseconds=200)
@@ -56,6 +57,8 @@ class Options:
     address: str = LOOPBACK
     # Planes that run pods; all then listen where pods reach them (in-cluster.md 1).
     nodes: Nodes | None = None
+    # Planes that are made by others; they say then where all planes listen.
+    clusters: Clusters | None = None
     # The plane whose ServiceAccounts hub and Milo believe.
     issuer: str = ""
     # Beside those of the topology.
@@ -76,7 +79,7 @@ class _Prepared:
     site: Site
     etcd: ManagedProcess
     planes: dict[str, Plane]
-    karmada: Karmada | None
+    karmada: OnHub | None
     milo: Milo | None
     ear: Ear | None
 
@@ -126,11 +129,12 @@ class RealPlanes:
         self.took = timedelta(seconds=time.monotonic() - began)
 
     def _take_room(self, run: RunFolder) -> str:
-        """The address of the stack, which is the nodes' to say where there are some."""
-        if self._options.nodes is None:
+        """The address of the stack, which is for nodes or clusters to say where there are some."""
+        room = self._options.nodes or self._options.clusters
+        if room is None:
             return self._options.address
         try:
-            return self._options.nodes.take_room(run)
+            return room.take_room(run)
         except BaseException:
             run.remove(keep_logs=False)
             raise
@@ -176,7 +180,9 @@ class RealPlanes:
             probes.http_answers(f"{site.ground.etcd_url}/readyz"),
         )
         root_port = site.ports.reserve() if self.topology.root else None
-        planes = {spec.name: prepare_plane(spec, site, root_port) for spec in self.topology.planes}
+        planes = {
+            spec.name: self._prepare_plane(spec, site, root_port) for spec in self.topology.planes
+        }
         hub = self.topology.hub
         karmada = None
         if self._options.nodes:
@@ -185,8 +191,7 @@ class RealPlanes:
         if hub and site.issuer:
             let_believe(planes[hub.name], planes[site.issuer])
         if hub:
-            found = manifests.find_karmada_manifests(self._store)
-            karmada = prepare_karmada(planes[hub.name], found, self._options.rates)
+            karmada = self._prepare_karmada(planes[hub.name])
         milo, ear = None, None
         if self.topology.root:
             root = planes[self.topology.root.name]
@@ -194,6 +199,17 @@ class RealPlanes:
             ear = Ear(site.ground.address, site.ports.reserve(), servers.carry_out)
             milo = prepare_milo(root, planes, ear)
         return _Prepared(site, etcd, planes, karmada, milo, ear)
+
+    def _prepare_plane(self, spec: PlaneSpec, site: Site, root_port: int | None) -> Plane:
+        clusters = self._options.clusters
+        made = clusters.prepare(spec, site) if clusters else None
+        return made or prepare_plane(spec, site, root_port)
+
+    def _prepare_karmada(self, hub: Plane) -> OnHub:
+        rates = self._options.rates
+        if self._options.clusters:
+            return self._options.clusters.prepare_karmada(hub, rates)
+        return prepare_karmada(hub, manifests.find_karmada_manifests(self._store), rates)
 
     def _contexts(self, prepared: _Prepared) -> list[Context]:
         contexts = [plane.context() for plane in tuple(prepared.planes.values())]
@@ -224,7 +240,7 @@ class RealPlanes:
                 await root.apply(a_project_named(plane.name))
         await side_by_side((milo.gateway.up(), milo.controllers.up()))
 
-    async def _bring_up_plane(self, plane: Plane, karmada: Karmada | None) -> None:
+    async def _bring_up_plane(self, plane: Plane, karmada: OnHub | None) -> None:
         await plane.api_server.up()
         async with plane.client() as client:
             crds = manifests.select_crds(manifests.read_crds(), plane.spec.role)
@@ -232,7 +248,7 @@ class RealPlanes:
             if plane.spec.role is Role.ROOT:
                 await client.apply(manifests.a_namespace(MILO_SYSTEM))
             if karmada and plane is karmada.hub:
-                await bring_up_karmada(karmada, client)
+                await karmada.bring_up(client)
         await plane.controller_manager.up()
         if self._options.nodes:
             await self._options.nodes.up(plane)
@@ -248,6 +264,8 @@ class RealPlanes:
         ports.close()
         if self._options.nodes:
             await self._options.nodes.give_room_back()
+        if self._options.clusters:
+            await self._options.clusters.give_room_back()
         if not self._options.keep_folder:
             run.remove(keep_logs=failure is not None)
         if failure is not None and run.path.exists():
@@ -269,7 +287,7 @@ class RealPlanes:
         return tuple(self._running.planes.values())
 
     @property
-    def karmada(self) -> Karmada:
+    def karmada(self) -> OnHub:
         if self._running.karmada is None:
             raise PlanesError("using Karmada: this topology has no hub", remedy="choose another")
         return self._running.karmada

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # How long each scenario took by itself: those that run side by side wait for each other.
 SECONDS = pytest.StashKey[dict[str, float]]()
 # What of deploy/ a session used, where its backend tells.
-USE = pytest.StashKey[list[str]]()
+USE = pytest.StashKey[tuple[str, ...]]()
 # Backends on which operators are pods.
 WITH_PODS: Final = frozenset({"in-cluster", "kind"})
 
@@ -63,7 +63,7 @@ def _open_stage(config: pytest.Config, planned: list[Planned]) -> RealStage:
     if config.getoption("--planes") == "kind":
         from e2e.backends.kind.stage import open_stage as open_on_kind
 
-        return open_on_kind(planned)
+        return open_on_kind(planned, is_whole=bool(config.getoption("--all")))
     from e2e.backends.real.stage import RealStage
     from e2e.backends.real.theatre import Making, Theatre
 
@@ -87,11 +87,23 @@ def real_stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield stage
         if not request.session.shouldfail:  # whoever asked for the first failure only has it
             violations = stage.judge_whole()
-            request.config.stash[USE] = stage.describe_use()
+            used = stage.describe_use()
+            request.config.stash[USE] = used.lines
+            if _is_whole(request.session):
+                violations += used.faults
     finally:
         stage.close()
         stage.theatre.close()
     assert not violations, "\n".join(violations)
+
+
+def _is_whole(session: pytest.Session) -> bool:
+    """Whether everything is played, so that what nobody used is there in vain."""
+    from e2e.backends.in_cluster.core import covers
+
+    has_all = bool(session.config.getoption("--all"))
+    is_narrowed = bool(session.config.getoption("keyword"))
+    return has_all and not is_narrowed and covers(session.items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -126,7 +138,7 @@ def pytest_terminal_summary(
         took = config.stash.get(SECONDS, dict[str, float]()).get(test, report.duration)
         name = test.removeprefix("test_").replace("_", " ")
         terminalreporter.write_line(f"{report.outcome:6} {backend:10} {took:7.2f} s  {name}")
-    if used := config.stash.get(USE, list[str]()):
+    if used := config.stash.get(USE, ()):
         terminalreporter.section("what of deploy/ was used")
     for line in used:
         terminalreporter.write_line(line)

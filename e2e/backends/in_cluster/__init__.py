@@ -2,6 +2,7 @@
 
 ```
 overlay.py      the kustomization an installation writes over ours; images, addresses, replicas
+host.py         the node that pods are on, whoever makes it
 pods.py         pods of one Deployment: found, looked at, killed, frozen
 crew.py         one operator as a Deployment: what `real` does with processes
 theatre.py      the stack of `real` with nodes, and operators on them

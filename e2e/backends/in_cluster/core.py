@@ -36,5 +36,10 @@ def select(
     return chosen, [item for item in items if item not in chosen]
 
 
+def covers(items: Sequence[pytest.Item], folder: Path) -> bool:
+    """Whether something of every file of scenarios is played: only then what nobody used counts."""
+    return {path.name for path in folder.glob("test_*.py")} <= {item.path.name for item in items}
+
+
 def is_chosen(path: Path, name: str, core: Container[str] = CORE) -> bool:
     return path.parent.name != SCENARIOS or path.name == OF_PODS or name in core

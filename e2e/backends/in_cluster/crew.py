@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
+from e2e.backends.in_cluster.host import HostOfPods
 from e2e.backends.in_cluster.overlay import SYSTEM, Desired, Overlay
 from e2e.backends.in_cluster.pods import CONTAINER, Pod, Pods
 from e2e.backends.real.installing import SCRAPER
 from e2e.backends.real.metrics import sum_of
-from e2e.backends.sim.blueprints import lay_over
+from e2e.backends.shipped import lay_over
 from e2e.objects import number_at, object_at, text_at
 from e2e.planes.client import PlaneClient
-from e2e.planes.node.node import Node
 from e2e.planes.waiting import until
 
 PATIENCE: Final = timedelta(seconds=120)
@@ -37,7 +37,7 @@ class PodFitting:
 
     operator: str
     deployment: str  # and its Lease
-    node: Node
+    node: HostOfPods
     overlay: Overlay
     shipped: JsonObject  # the configuration that the overlay brings
     configuration: JsonObject  # with what this installation says

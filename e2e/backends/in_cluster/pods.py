@@ -19,10 +19,10 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from compute_api_types.wire import JsonObject, JsonValue
+from e2e.backends.in_cluster.host import HostOfPods
 from e2e.backends.in_cluster.overlay import SYSTEM
 from e2e.objects import name_of, number_at, objects_at, text_at, uid_of
 from e2e.planes.client import Endpoint
-from e2e.planes.node.node import Node
 
 APP: Final = "app.kubernetes.io/name"
 CONTAINER: Final = "operator"
@@ -77,7 +77,7 @@ def _between(started: str, ready: str) -> timedelta:
 class Pods:
     """Those of one Deployment on one node."""
 
-    def __init__(self, node: Node, deployment: str) -> None:
+    def __init__(self, node: HostOfPods, deployment: str) -> None:
         self.node = node
         self.deployment = deployment
         plane = node.plane

@@ -21,11 +21,12 @@ from compute_api_types.wire import JsonObject
 from e2e.backends.crew import OperatorCrew
 from e2e.backends.in_cluster import report
 from e2e.backends.in_cluster.crew import PodCrew, PodFitting, apply_overlay
+from e2e.backends.in_cluster.host import HostOfPods
 from e2e.backends.in_cluster.overlay import SYSTEM, Overlay, Part, find_document
 from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell
 from e2e.backends.real import installing, programs
-from e2e.backends.real.theatre import CELLS, SINGLE_MANAGEMENT, Making, Theatre
-from e2e.backends.sim.blueprints import lay_over, shipped_configuration
+from e2e.backends.real.theatre import CELLS, SINGLE_MANAGEMENT, Making, Theatre, ToldUse
+from e2e.backends.shipped import lay_over, shipped_configuration
 from e2e.manifests import DEPLOY
 from e2e.objects import object_at, objects_at, text_at
 from e2e.planes.identities import a_cell_operator
@@ -54,19 +55,31 @@ def archive_of(program: str) -> Path:
     return IMAGES / program.removeprefix("compute-") / "image.tar"
 
 
+def images_of_planes() -> dict[str, tuple[Path, ...]]:
+    """What the node of each plane that hosts pods has from the start."""
+    management, cell = archive_of(programs.MANAGEMENT), archive_of(programs.CELL)
+    own = {HOME: (management,), **{one.name: (cell,) for one in CELLS}}
+    return {**own, SINGLE.name: (management, cell)}
+
+
 class PodTheatre(Theatre):
     """See the module's text."""
 
+    # What is installed of each operator.
+    management_part = MANAGEMENT_PART
+    cell_part = CELL_PART
+
     def __init__(self, making: Making | None = None) -> None:
-        management, cell = archive_of(programs.MANAGEMENT), archive_of(programs.CELL)
-        images = {HOME: (management,), **{one.name: (cell,) for one in CELLS}}
-        self.nodes = Nodes({**images, SINGLE.name: (management, cell)})
+        self.nodes = Nodes(images_of_planes())
         self.overlays: dict[str, Overlay] = {}
         super().__init__(making)
 
     @override
     def _options(self) -> Options:
         return replace(super()._options(), nodes=self.nodes, issuer=HOME)
+
+    def _host(self, plane: str) -> HostOfPods:
+        return self.nodes[plane]
 
     # --- installing ------------------------------------------------------------------------------
 
@@ -83,10 +96,10 @@ class PodTheatre(Theatre):
 
     def _make_overlays(self) -> dict[str, Overlay]:
         own = self.planes.run_folder.path / "overlays"
-        both = (MANAGEMENT_PART, CELL_PART)
+        both = (self.management_part, self.cell_part)
         return {
-            HOME: Overlay(own / HOME, "management", (MANAGEMENT_PART,)),
-            **{cell.name: Overlay(own / cell.name, "cell", (CELL_PART,)) for cell in CELLS},
+            HOME: Overlay(own / HOME, "management", (self.management_part,)),
+            **{cell.name: Overlay(own / cell.name, "cell", (self.cell_part,)) for cell in CELLS},
             SINGLE.name: Overlay(own / SINGLE.name, "single-cluster", both),
         }
 
@@ -164,13 +177,14 @@ class PodTheatre(Theatre):
     @override
     async def _fit(self, webhooks: Mapping[str, tuple[str, int]]) -> dict[str, OperatorCrew]:
         management = shipped_configuration("management", "compute-management-config")
-        fittings = [self._fitting(MANAGEMENT, HOME, MANAGEMENT_PART, management)]
+        fittings = [self._fitting(MANAGEMENT, HOME, self.management_part, management)]
         for cell in CELLS:
             shipped = shipped_configuration("cell", "compute-cell-config")
             said: JsonObject = {"cell": {"name": cell.name, "cityCode": cell.city}}
-            fitted = self._fitting(cell.name, cell.name, CELL_PART, shipped)
+            fitted = self._fitting(cell.name, cell.name, self.cell_part, shipped)
             fittings.append(replace(fitted, configuration=lay_over(shipped, said)))
-        for operator, part in ((SINGLE_MANAGEMENT, MANAGEMENT_PART), (SINGLE.name, CELL_PART)):
+        both = ((SINGLE_MANAGEMENT, self.management_part), (SINGLE.name, self.cell_part))
+        for operator, part in both:
             shipped = shipped_configuration("single-cluster", part.config)
             fittings.append(self._fitting(operator, SINGLE.name, part, shipped))
         return {fitting.operator: PodCrew(fitting) for fitting in fittings}
@@ -179,21 +193,23 @@ class PodTheatre(Theatre):
         return PodFitting(
             operator=operator,
             deployment=part.deployment,
-            node=self.nodes[plane],
+            node=self._host(plane),
             overlay=self.overlays[plane],
             shipped=shipped,
             configuration=shipped,
         )
 
     @override
-    def describe_use(self) -> list[str]:
+    def describe_use(self) -> ToldUse:
         """What of `deploy/` this session used, and what it did not."""
         applied = {path for overlay in self.overlays.values() for path in overlay.ever}
         objects = self.backstage.run(report.find_absent(self.planes, applied))
         cells = [cell.name for cell in CELLS]
         rights = report.find_unused_rights(self.audits.read(), cells)
+        use = report.Use(tuple(objects), tuple(rights))
         told = [report.describe_pods(name, self.pod_crew(name).pods) for name in self.crews]
-        return [*(line for lines in told for line in lines), *report.describe(objects, rights)]
+        lines = [*(line for lines in told for line in lines), *use.describe()]
+        return ToldUse(tuple(lines), tuple(use.find_faults()))
 
     def pod_crew(self, operator: str) -> PodCrew:
         found = self.crews[operator]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from e2e.backends.kind.commands import check_programs
+from e2e.backends.kind.commands import Here, check_machine
 from e2e.planes.errors import PlanesError
 
 IMPOSSIBLE: Final = 3
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, look: Callable[[], Here] = Here.look) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.backends.kind", description=__doc__)
     parser.add_argument("command", choices=("prepare",))
     parser.parse_args(arguments)
     try:
-        check_programs()
+        check_machine(look())
     except PlanesError as failure:
         sys.stdout.write(f"kind: not run: {failure}\n")
         return IMPOSSIBLE

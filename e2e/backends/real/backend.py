@@ -43,7 +43,7 @@ from e2e.backends.real.theatre import (
     Theatre,
     can_share,
 )
-from e2e.backends.sim.rights import neighbour_definitions
+from e2e.backends.shipped import neighbour_definitions
 from e2e.documents import NETWORK_NAME, a_grant, a_namespace, a_network
 from e2e.kinds import KINDS, NAMESPACE, Kind
 from e2e.objects import uid_of

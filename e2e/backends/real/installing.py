@@ -13,7 +13,7 @@ from typing import Final
 
 from compute_api_types.wire import JsonObject
 from e2e.backends.port import HOME, HUB, ROOT, SINGLE, Cell
-from e2e.backends.sim.rights import cell_bindings, manifests
+from e2e.backends.shipped import cell_bindings, manifests
 from e2e.documents import a_location
 from e2e.objects import object_at, objects_at, text_at
 from e2e.planes.client import PlaneClient

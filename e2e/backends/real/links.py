@@ -47,7 +47,9 @@ class Links:
             link = self._planes.link(cell)
             self._members[cell] = await self._stack.enter_async_context(link)
         for plane, (address, port) in webhooks.items():
-            link = Link(address, port)
+            # Where the API server that asks can reach it, which may stand in a cluster.
+            here = self._planes.plane(plane).site.ground.address
+            link = Link(address, port, address=here)
             self._webhooks[plane] = await self._stack.enter_async_context(link)
 
     async def close(self) -> None:

@@ -17,8 +17,8 @@ from compute_sim_planes.client import Client
 from compute_sim_planes.client_http import HttpTransport
 from compute_sim_planes.networking import NetworkServices, NsoKnobs
 from compute_sim_planes.provider import Provider, ProviderKnobs
+from e2e.backends.network_delivery import NetworkDelivery
 from e2e.backends.port import NetworkKnobs
-from e2e.backends.sim.neighbours import NetworkDelivery
 from e2e.documents import NETWORK_NAME
 from e2e.planes.identities import Identity
 from e2e.planes.stack import RealPlanes

@@ -22,7 +22,7 @@ import yaml
 from compute_api_types.wire import JsonObject
 from e2e.backends.real.installing import SCRAPER, SYSTEM
 from e2e.backends.real.metrics import sum_of
-from e2e.backends.sim.blueprints import lay_over
+from e2e.backends.shipped import lay_over
 from e2e.objects import text_at
 from e2e.planes import probes
 from e2e.planes.errors import ProcessDiedError

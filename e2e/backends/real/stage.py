@@ -32,7 +32,7 @@ from e2e.backends.real.judging import (
     restless,
     shown,
 )
-from e2e.backends.real.theatre import Theatre, can_share, name_arrangement
+from e2e.backends.real.theatre import Theatre, ToldUse, can_share, name_arrangement
 
 # Scenarios at once; more only wait for the same two cores.
 TOGETHER: Final = 6
@@ -136,7 +136,7 @@ class RealStage:
         refused = refusals(self.theatre.audits.read())
         return [*together, *(f"S1: {shown(one.audited)}" for one in refused)]
 
-    def describe_use(self) -> list[str]:
+    def describe_use(self) -> ToldUse:
         """What a session's backend tells of itself at the end."""
         return self.theatre.describe_use()
 

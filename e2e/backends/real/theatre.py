@@ -26,7 +26,7 @@ from e2e.backends.real.links import Links
 from e2e.backends.real.neighbours import IDENTITIES, RECORDER, Clients, Neighbours
 from e2e.backends.real.operators import Crew, Fitting
 from e2e.backends.real.recording import ON_CELL, ON_HUB, ON_PROJECT, ON_SINGLE, Recorder
-from e2e.backends.sim.blueprints import lay_over, shipped_configuration
+from e2e.backends.shipped import lay_over, shipped_configuration
 from e2e.documents import a_grant, a_location
 from e2e.kinds import CLUSTER, PROJECT
 from e2e.objects import object_at, text_at
@@ -62,6 +62,15 @@ class Making:
     rates: Rates = Rates.QUICK
     provider: ProviderKnobs = field(default_factory=ProviderKnobs)
     folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldUse:
+    """What a session used of what ships."""
+
+    lines: tuple[str, ...] = ()
+    # What a run of everything must not leave unused.
+    faults: tuple[str, ...] = ()
 
 
 class Theatre:
@@ -302,9 +311,9 @@ class Theatre:
         spec = object_at(wanted, "spec")
         return {**wanted, "spec": {**spec, "apiEndpoint": f"https://{link.address}:{link.port}"}}
 
-    def describe_use(self) -> list[str]:
+    def describe_use(self) -> ToldUse:
         """What a session's end tells beside outcomes; of processes, nothing."""
-        return []
+        return ToldUse()
 
     def location_of(self, cell: Cell) -> JsonObject:
         return a_location(cell.city)

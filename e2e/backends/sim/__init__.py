@@ -6,6 +6,6 @@ backend.py     the port that the world speaks to
 planes.py      who serves what, and under which name a request gets there
 processes.py   operators as processes: started, stopped, killed, frozen; wired by their `wiring.py`
 neighbours.py  Karmada, Milo, NSO, provider, and their delays
-rights.py      identities, the roles of `deploy/`, and which of them were used
+rights.py      who everybody is to each plane, and what was refused
 ```
 """

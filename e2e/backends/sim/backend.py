@@ -35,6 +35,7 @@ from e2e.backends.port import (
     Run,
     Version,
 )
+from e2e.backends.shipped import cell_bindings, definitions, manifests, neighbour_definitions
 from e2e.backends.sim import blueprints, rights
 from e2e.backends.sim.crews import Crew
 from e2e.backends.sim.decommissioning import run_decommission
@@ -110,11 +111,11 @@ class SimBackend:
     async def _open_single(self) -> None:
         """One plane with everything of `deploy/single-cluster`; nobody else is there."""
         plane = await self.planes.add(SINGLE.name, [])
-        shipped = rights.manifests("single-cluster")
+        shipped = manifests("single-cluster")
         # Kinds first: what needs them is asked for by what the plane serves.
-        definitions = [one for one in shipped if one["kind"] == "CustomResourceDefinition"]
-        await self._install(plane, definitions)
-        await self._install(plane, [one for one in shipped if one not in definitions])
+        kinds = [one for one in shipped if one["kind"] == "CustomResourceDefinition"]
+        await self._install(plane, kinds)
+        await self._install(plane, [one for one in shipped if one not in kinds])
         for place in self._places:
             await self._furnish(place)
 
@@ -139,19 +140,19 @@ class SimBackend:
     async def _open_planes(self) -> None:
         await self.planes.milo.start()
         root = self.planes.milo.planes.root
-        await self._install(root, rights.definitions("networking"))
-        await self._install(root, rights.manifests("milo"))
+        await self._install(root, definitions("networking"))
+        await self._install(root, manifests("milo"))
         home = await self.planes.add(HOME, [])
-        await self._install(home, rights.manifests("management"))
+        await self._install(home, manifests("management"))
         amendments = karmada_amendments(self.clock.identities)
-        hub = await self.planes.add(HUB, rights.definitions("karmada"), amendments)
-        await self._install(hub, rights.manifests("hub"))
+        hub = await self.planes.add(HUB, definitions("karmada"), amendments)
+        await self._install(hub, manifests("hub"))
         for cell in self.needs.cells:
-            await self._install(root, rights.cell_bindings("milo", cell.name))
-            await self._install(hub, rights.cell_bindings("hub", cell.name))
+            await self._install(root, cell_bindings("milo", cell.name))
+            await self._install(hub, cell_bindings("hub", cell.name))
             neighbours = ("networking",) if self.needs.has_networking else ()
-            plane = await self.planes.add(cell.name, rights.definitions(*neighbours))
-            await self._install(plane, rights.manifests("cell"))
+            plane = await self.planes.add(cell.name, definitions(*neighbours))
+            await self._install(plane, manifests("cell"))
             await self._install(plane, [a_location(cell.city)])
 
     async def _install(self, plane: Plane, documents: Sequence[JsonObject]) -> None:
@@ -331,14 +332,14 @@ class SimBackend:
     async def install_networking(self, plane: str) -> None:
         self._act()
         at = self.planes.at(plane)
-        await apply_manifests(at.connect(), rights.neighbour_definitions("networking"))
+        await apply_manifests(at.connect(), neighbour_definitions("networking"))
         for cell in self.needs.cells:
             if cell.name == plane and plane not in self.neighbours.networks:
                 await apply_manifests(at.connect(), [a_location(cell.city)])
                 self.neighbours.start_networking(plane)
 
     async def uninstall_networking(self, plane: str) -> None:
-        for crd in rights.neighbour_definitions("networking"):
+        for crd in neighbour_definitions("networking"):
             await self.remove_definition(plane, name_of(crd))
 
     async def remove_definition(self, plane: str, name: str) -> None:

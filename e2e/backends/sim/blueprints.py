@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import yaml
-
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
 from compute_cell_operator import kinds as cell_kinds
@@ -24,11 +22,10 @@ from compute_operator_kit.election import Timing
 from compute_quota_client import QuotaClient, QuotaSettings
 from compute_quota_client import Surroundings as QuotaSurroundings
 from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell, Needs
+from e2e.backends.shipped import lay_over, shipped_configuration
 from e2e.backends.sim.canaries import quota_credentials
 from e2e.backends.sim.processes import Blueprint, Fittings
 from e2e.backends.sim.quota_way import QuotaWay
-from e2e.backends.sim.rights import manifests
-from e2e.objects import object_at, text_at
 
 MILO: Final = "https://milo.example.net"
 # Who speaks in a cell's events (cell.md 14); everything else is the operator's own word.
@@ -36,32 +33,6 @@ VOICES: Final = {
     cell_kinds.INSTANCE: "instance-controller",
     cell_kinds.DEPLOYMENT: "workloaddeployment-controller",
 }
-
-
-def shipped_configuration(folder: str, name: str) -> JsonObject:
-    """The configuration file in a ConfigMap of `deploy/`."""
-    for one in manifests(folder):
-        found = text_at(one, "metadata", "name")
-        if text_at(one, "kind") == "ConfigMap" and found.startswith(name):
-            data = object_at(one, "data")
-            text = next(value for value in data.values() if isinstance(value, str))
-            document: JsonObject = yaml.safe_load(text)
-            return document
-    raise LookupError(f"reading deploy/{folder}: no ConfigMap {name!r} with a configuration")
-
-
-def lay_over(found: JsonObject, wanted: JsonObject) -> JsonObject:
-    """`wanted` over `found`, member by member; None takes a member away."""
-    laid = dict(found)
-    for key, value in wanted.items():
-        inner = laid.get(key)
-        if value is None:
-            laid.pop(key, None)
-        elif isinstance(value, dict) and isinstance(inner, dict):
-            laid[key] = lay_over(inner, value)
-        else:
-            laid[key] = value
-    return laid
 
 
 def management(needs: Needs, given: JsonObject | None = None) -> Blueprint:

@@ -21,9 +21,9 @@ from compute_sim_planes.clock import LoopReport, VirtualClock, run
 from compute_sim_planes.fault_plan_files import print_plan
 from compute_sim_planes.fault_plans import FaultPlan
 from e2e.backends.port import Backend, Needs
+from e2e.backends.rights import used_rights
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.judging import ORACLES, compare, judge, rest
-from e2e.backends.sim.rights import used_rights
 from e2e.faults.leaks import ListeningHandler
 from e2e.rights import keep_record
 

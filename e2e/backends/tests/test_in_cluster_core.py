@@ -5,11 +5,19 @@ from pathlib import Path
 import pytest
 
 from e2e.backends.in_cluster.backend import PodBackend
-from e2e.backends.in_cluster.core import CORE, OF_PODS, is_chosen
-from e2e.backends.in_cluster.report import Shipped, describe, find_unused_rights, shipped_objects
+from e2e.backends.in_cluster.core import CORE, OF_PODS, covers, is_chosen
+from e2e.backends.in_cluster.report import (
+    OBJECTS_OF_OTHERS,
+    RIGHTS_OF_TROUBLE,
+    Shipped,
+    Use,
+    describe_object,
+    find_unused_rights,
+    shipped_objects,
+)
 from e2e.backends.port import HasPods
 from e2e.backends.real.backend import RealBackend
-from e2e.backends.sim.rights import granted_rights
+from e2e.backends.rights import granted_rights
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -49,7 +57,37 @@ def test_what_components_bring_is_listed_too() -> None:
 def test_rights_that_no_request_needed_are_listed() -> None:
     unused = find_unused_rights([], ["dfw-1"])
     assert len(unused) == len(granted_rights())
-    assert "2 objects of deploy/ are on no plane" in describe(["a", "b"], unused)
+    assert "2 objects of deploy/ are on no plane" in Use(("a", "b"), tuple(unused)).describe()
+
+
+def test_what_only_others_read_is_told_with_its_reason_and_is_no_fault() -> None:
+    use = Use(tuple(OBJECTS_OF_OTHERS), tuple(RIGHTS_OF_TROUBLE))
+    assert use.find_faults() == []
+    told = "\n".join(use.describe())
+    assert all(reason in told for reason in OBJECTS_OF_OTHERS.values())
+
+
+def test_anything_else_that_a_whole_run_left_unused_is_a_fault() -> None:
+    right = "compute-cell-operator (cell): delete instances.compute.datumapis.com"
+    use = Use(("Secret compute-system/forgotten",), (right, *RIGHTS_OF_TROUBLE))
+    assert use.find_faults() == [
+        "deploy/: no scenario exercised Secret compute-system/forgotten",
+        f"deploy/: no scenario exercised {right}",
+    ]
+
+
+def test_every_exception_is_of_something_that_ships() -> None:
+    assert {str(right) for right in granted_rights()} >= set(RIGHTS_OF_TROUBLE)
+    assert {describe_object(one) for one in shipped_objects()} >= set(OBJECTS_OF_OTHERS)
+
+
+def test_only_a_run_over_every_file_of_scenarios_is_whole(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    (tmp_path / request.path.name).touch()
+    assert covers([request.node], tmp_path)
+    (tmp_path / "test_another.py").touch()
+    assert not covers([request.node], tmp_path)
 
 
 def test_only_backends_with_pods_offer_what_befalls_pods() -> None:

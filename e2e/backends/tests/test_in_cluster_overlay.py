@@ -8,7 +8,7 @@ import yaml
 from compute_api_types.wire import JsonObject
 from e2e.backends.in_cluster.overlay import STAMP, SYSTEM, Overlay, find_document
 from e2e.backends.in_cluster.theatre import CELL_PART, MANAGEMENT_PART
-from e2e.backends.sim.rights import manifests
+from e2e.backends.shipped import manifests
 from e2e.objects import number_at, object_at, objects_at, text_at
 
 CELL = CELL_PART.deployment

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from e2e.backends.in_cluster.theatre import PodTheatre
 from e2e.backends.kind import __main__ as command
-from e2e.backends.kind.clusters import NODE_IMAGE, KindCluster, delete_left
-from e2e.backends.kind.commands import NEEDED
-from e2e.backends.kind.karmada import VERSION, KindKarmada
+from e2e.backends.kind import karmada, places
+from e2e.backends.kind.clusters import KindCluster, create_network, delete_left
+from e2e.backends.kind.commands import NEEDED, NETWORK, WATCHERS, Here
+from e2e.backends.kind.configuration import NODE_IMAGE, Asked
+from e2e.backends.kind.holding import hold_machine
+from e2e.backends.kind.places import Ranges
+from e2e.backends.kind.planes import KindClusters
+from e2e.backends.kind.theatre import KindBackend, KindTheatre
+from e2e.backends.port import HasPods
 from e2e.planes.binaries import KARMADA, KUBERNETES
 from e2e.planes.errors import PlanesError
+from e2e.planes.run_folder import RunFolder
 from e2e.planes.store import ModuleFiles
+from e2e.planes.topology import Rates
 
+FIT = Here(is_root=True, watchers=WATCHERS)
 RECORDER = """#!/usr/bin/env python3
 import json, os, sys
 with open(os.environ["RECORD"], "a", encoding="utf-8") as record:
     record.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
+with open(os.environ["RECORD"] + ".networks", "a", encoding="utf-8") as record:
+    record.write(os.environ.get("KIND_EXPERIMENTAL_DOCKER_NETWORK", "") + "\\n")
 answers = json.loads(os.environ["ANSWERS"])
 for words, answer in answers.items():
     if words in " ".join(sys.argv):
@@ -37,7 +51,7 @@ class Recorder:
         self._monkeypatch = monkeypatch
         programs = folder / "bin"
         programs.mkdir()
-        for name in (*NEEDED, "kubectl"):
+        for name in NEEDED:
             program = programs / name
             program.write_text(RECORDER)
             program.chmod(0o755)
@@ -54,68 +68,122 @@ class Recorder:
         lines = self._record.read_text("utf-8").splitlines() if self._record.exists() else []
         return [" ".join(json.loads(line)) for line in lines]
 
+    @property
+    def networks(self) -> set[str]:
+        """Where kind was told to put its nodes."""
+        return set(Path(f"{self._record}.networks").read_text("utf-8").split())
+
 
 @pytest.fixture
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return Recorder(tmp_path, monkeypatch)
 
 
-def test_a_cluster_is_made_waited_for_and_given_our_images(
-    recorder: Recorder, tmp_path: Path
+@pytest.fixture
+def cluster(tmp_path: Path) -> KindCluster:
+    run = RunFolder.create(tmp_path / "run")
+    run.write_for_plane("dfw-1", "tokens.csv", "")
+    return KindCluster(Asked("dfw-1", run, places.ADDRESS, 40001, Ranges(2)))
+
+
+NODE = "compute-dfw-1-control-plane"
+
+
+def test_a_cluster_is_made_waited_for_routed_to_and_given_our_images(
+    recorder: Recorder, cluster: KindCluster, tmp_path: Path
 ) -> None:
-    cluster = KindCluster("dfw-1", tmp_path)
+    recorder.answer({"NetworkSettings": "10.89.250.3"})
     cluster.create()
     cluster.load([tmp_path / "image.tar"])
     cluster.delete()
-    kubeconfig = tmp_path / "dfw-1.kubeconfig"
-    created = f"kind create cluster --name compute-dfw-1 --image {NODE_IMAGE}"
-    assert recorder.ran == [
-        f"{created} --kubeconfig {kubeconfig} --wait 120s",
-        f"kind load image-archive {tmp_path}/image.tar --name compute-dfw-1",
-        f"kind delete cluster --name compute-dfw-1 --kubeconfig {kubeconfig}",
+    own = tmp_path / "run" / "planes" / "dfw-1"
+    asked = f"--config {own}/kind.json --kubeconfig {own}/kind.kubeconfig --wait 180s"
+    created, inspected, *routed, loaded, deleted = recorder.ran
+    assert created == f"kind create cluster --name compute-dfw-1 {asked}"
+    assert inspected.endswith(NODE)
+    assert routed == [
+        "ip route replace 10.222.0.0/16 via 10.89.250.3",
+        "ip route replace 10.232.0.0/16 via 10.89.250.3",
+    ]
+    assert loaded == f"kind load image-archive {tmp_path}/image.tar --name compute-dfw-1"
+    assert deleted == "kind delete cluster --name compute-dfw-1"
+    written = json.loads((own / "kind.json").read_text("utf-8"))
+    assert written["networking"]["apiServerPort"] == 40001
+    assert written["nodes"][0]["image"] == NODE_IMAGE
+
+
+def test_a_node_that_gets_its_power_back_may_have_another_address(
+    recorder: Recorder, cluster: KindCluster
+) -> None:
+    recorder.answer({"NetworkSettings": "10.89.250.9"})
+    cluster.switch_off()
+    cluster.switch_on()
+    assert recorder.ran[:2] == [f"docker kill {NODE}", f"docker start {NODE}"]
+    assert recorder.ran[-1] == "ip route replace 10.232.0.0/16 via 10.89.250.9"
+
+
+def test_routes_go_with_the_cluster_unless_they_are_gone(
+    recorder: Recorder, cluster: KindCluster
+) -> None:
+    recorder.answer({"route show 10.222.0.0/16": "10.222.0.0/16 via 10.89.250.3"})
+    cluster.unroute()
+    assert [line for line in recorder.ran if "del" in line] == ["ip route del 10.222.0.0/16"]
+
+
+def test_everything_is_on_a_network_of_ours(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KIND_EXPERIMENTAL_DOCKER_NETWORK", raising=False)
+    create_network()
+    subnet = f"--subnet {places.SUBNET} --gateway {places.ADDRESS}"
+    assert recorder.ran == [f"docker network create {subnet} {NETWORK}"]
+    assert recorder.networks == {NETWORK}
+
+
+def test_karmada_is_installed_with_the_stacks_authority(
+    recorder: Recorder, cluster: KindCluster, tmp_path: Path
+) -> None:
+    recorder.answer({"NetworkSettings": "10.89.250.2"})
+    karmada.install(cluster, Rates.QUICK)
+    inspected, installed = recorder.ran
+    assert inspected.endswith(NODE)
+    pki = tmp_path / "run" / "pki"
+    assert f"--ca-cert-file {pki}/ca.crt --ca-key-file {pki}/ca.key" in installed
+    assert "--karmada-apiserver-advertise-address 10.89.250.2" in installed
+    assert f"--cert-external-ip {places.ADDRESS} --port 32443" in installed
+    image = f"--karmada-webhook-image=docker.io/karmada/karmada-webhook:{karmada.VERSION}"
+    assert image in installed
+    quick = "--karmada-controller-manager-extra-args=--cluster-status-update-frequency=2s"
+    assert quick in installed
+
+
+def test_at_default_rates_karmada_is_told_none(recorder: Recorder, cluster: KindCluster) -> None:
+    karmada.install(cluster, Rates.DEFAULT)
+    assert "extra-args" not in recorder.ran[-1]
+
+
+def test_what_a_crashed_run_left_is_deleted_and_nothing_else(recorder: Recorder) -> None:
+    recorder.answer({"get clusters": "compute-hub-host\nsomebody-elses", "network ls": "abc"})
+    assert delete_left() == ["compute-hub-host"]
+    assert [line for line in recorder.ran if " ls " not in line and " get " not in line] == [
+        "kind delete cluster --name compute-hub-host",
+        f"docker network rm {NETWORK}",
     ]
 
 
-def test_karmada_is_installed_and_a_cell_joined_under_its_own_name(
-    recorder: Recorder, tmp_path: Path
-) -> None:
-    recorder.answer({"docker inspect": "172.18.0.2", "kind get kubeconfig": "kind: Config"})
-    karmada = KindKarmada(KindCluster("hub", tmp_path))
-    karmada.install()
-    karmada.join(KindCluster("dfw-1", tmp_path), "DFW")
-    inspected, installed, inner, joined, labelled = recorder.ran
-    assert inspected.endswith("compute-hub-control-plane")
-    assert "--karmada-apiserver-advertise-address 172.18.0.2" in installed
-    assert f"--karmada-image-tag {VERSION}" in installed
-    assert inner == "kind get kubeconfig --internal --name compute-dfw-1"
-    written = tmp_path / "dfw-1.inner.kubeconfig"
-    assert joined.endswith(f"join dfw-1 --cluster-kubeconfig {written}")
-    assert written.read_text("utf-8") == "kind: Config"
-    assert written.stat().st_mode & 0o777 == 0o600
-    assert labelled.endswith("label cluster dfw-1 topology.datum.net/city-code=DFW --overwrite")
-
-
-def test_clusters_that_a_crashed_run_left_are_deleted_and_no_others(
-    recorder: Recorder, tmp_path: Path
-) -> None:
-    recorder.answer({"get clusters": "compute-hub\nsomebody-elses"})
-    assert delete_left(["hub", "dfw-1"], tmp_path) == ["hub"]
-    assert len(recorder.ran) == 2
-
-
 def test_what_goes_wrong_is_told_with_the_programs_words(
-    recorder: Recorder, tmp_path: Path
+    recorder: Recorder, cluster: KindCluster
 ) -> None:
     recorder.answer({"create": "node image not found"}, code=1)
     with pytest.raises(PlanesError, match=r"create cluster.*node image not found"):
-        KindCluster("hub", tmp_path).create()
+        cluster.create()
 
 
 def test_without_docker_one_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert command.main(["prepare"]) == command.IMPOSSIBLE
+    assert command.main(["prepare"], lambda: FIT) == command.IMPOSSIBLE
     said = capsys.readouterr().out
     assert said == (
         "kind: not run: looking for docker: it is not there; install docker and start it\n"
@@ -124,21 +192,75 @@ def test_without_docker_one_line_says_so(
 
 @pytest.mark.usefixtures("recorder")
 def test_where_everything_is_there_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["prepare"]) == 0
+    assert command.main(["prepare"], lambda: FIT) == 0
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("recorder")
+def test_whoever_is_not_root_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["prepare"], lambda: replace(FIT, is_root=False)) == command.IMPOSSIBLE
+    assert "this user is not root" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("recorder")
+def test_a_machine_that_watches_too_much_already_is_told_the_remedy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.main(["prepare"], lambda: replace(FIT, watchers=90)) == command.IMPOSSIBLE
+    assert "fs.inotify.max_user_instances=512" in capsys.readouterr().out
 
 
 def test_a_daemon_that_does_not_answer_is_told(
     recorder: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorder.answer({}, code=1)
-    assert command.main(["prepare"]) == command.IMPOSSIBLE
+    assert command.main(["prepare"], lambda: FIT) == command.IMPOSSIBLE
     assert "its daemon does not answer" in capsys.readouterr().out
 
 
+def test_images_that_are_not_there_are_named_before_anything_is_made(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    clusters = KindClusters({"home": (tmp_path / "image.tar",)})
+    with pytest.raises(PlanesError, match=r"image\.tar is not there; run `nox -s images`"):
+        clusters.take_room(RunFolder(tmp_path))
+    assert recorder.ran == []
+
+
+def test_room_is_taken_once_what_a_crashed_run_left_is_gone(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    recorder.answer({"get clusters": "compute-home"})
+    lock = tmp_path / "lock"
+    clusters = KindClusters({}, lock=lock)
+    assert clusters.take_room(RunFolder(tmp_path)) == places.ADDRESS
+    with pytest.raises(PlanesError, match="another run has its own"):
+        hold_machine(lock)
+    asyncio.run(clusters.give_room_back())
+    hold_machine(lock).close()
+    words = [" ".join(line.split()[:3]) for line in recorder.ran]
+    assert words == [
+        "kind get clusters",
+        "kind delete cluster",
+        "docker network ls",
+        "docker network create",
+        "kind get clusters",  # and again at its end
+        "kind delete cluster",
+        "docker network ls",
+    ]
+
+
+def test_kind_is_in_cluster_but_for_who_makes_the_nodes() -> None:
+    assert issubclass(KindBackend, HasPods)
+    assert KindBackend.name == "kind"
+    for part in (KindTheatre.management_part, KindTheatre.cell_part):
+        assert part.components == ()  # kind would enforce policies against our links
+    assert PodTheatre.management_part.components
+
+
 def test_versions_are_those_the_real_planes_are_built_from() -> None:
-    assert ModuleFiles.read(KARMADA).version == VERSION
-    assert VERSION in NEEDED["karmadactl"]
+    assert ModuleFiles.read(KARMADA).version == karmada.VERSION
+    assert karmada.VERSION in NEEDED["karmadactl"]
     minor = re.compile(r"v1\.\d+")
     built, used = minor.match(ModuleFiles.read(KUBERNETES).version), minor.search(NODE_IMAGE)
     assert built is not None

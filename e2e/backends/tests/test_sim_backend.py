@@ -6,6 +6,7 @@ import pytest
 
 from compute_sim_planes.fault_plans import FaultPlan, Point, usual_fault
 from e2e.backends.port import ADMIN, HUB, TENANT, Backend, Call, Needs
+from e2e.backends.rights import MANAGEMENT_USER
 from e2e.backends.sim import rights
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.stage import ScenarioError, SimStage, play_once
@@ -64,14 +65,14 @@ def test_a_field_that_is_not_ours_to_write_is_found_by_an_oracle() -> None:
 def test_operators_hold_the_shipped_rights_and_no_others() -> None:
     async def look(backend: Backend) -> None:
         for who, plane, path in (
-            (rights.MANAGEMENT_USER, HUB, "/api/v1/secrets"),
-            (rights.MANAGEMENT_USER, "acme", "/api/v1/secrets"),
+            (MANAGEMENT_USER, HUB, "/api/v1/secrets"),
+            (MANAGEMENT_USER, "acme", "/api/v1/secrets"),
             ("compute:cell:dfw-1", HUB, "/apis/policy.karmada.io/v1alpha1/propagationpolicies"),
             ("compute:cell:dfw-1", "acme", "/apis/compute.datumapis.com/v1alpha/workloads"),
         ):
             reply = await backend.send(plane, who, Call("GET", path))
             assert reply.status == 403, (who, plane, path)
-        reply = await backend.send(HUB, rights.MANAGEMENT_USER, Call("GET", DEPLOYMENT.path()))
+        reply = await backend.send(HUB, MANAGEMENT_USER, Call("GET", DEPLOYMENT.path()))
         assert reply.status == 200
 
     SimStage().play("rights", NEEDS, look)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from e2e.planes.errors import PlanesError
 from e2e.planes.node import leftovers, reserving
+from e2e.planes.node.machine import Machine
 from e2e.planes.node.preparing import prepare
 
 IMPOSSIBLE: Final = 3
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, look: Callable[[], Machine] = Machine.look) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.planes.node", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("prepare", help="install what nodes need, and try it")
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         match parser.parse_args(arguments).command:
             case "prepare":
-                prepare()
+                prepare(look)
             case _:
                 for held in reserving.reserve(0):
                     held.release()

@@ -9,11 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from e2e.planes.errors import PlanesError
+from e2e.planes.node.inotify import count_free
 
 CNI: Final = Path("/usr/lib/cni")
 PLUGINS: Final = ("bridge", "host-local", "loopback")
@@ -33,6 +36,13 @@ CNI_PACKAGE: Final = "containernetworking-plugins"
 IMAGE_PACKAGES: Final = ("buildah", "mmdebstrap")
 PACKAGES: Final = (*dict.fromkeys(PROGRAMS.values()), CNI_PACKAGE, *IMAGE_PACKAGES)
 CGROUPS: Final = Path("/sys/fs/cgroup")
+# A kernel answers at once; a sandbox that holds the question back must not hold us up.
+PATIENCE: Final = timedelta(seconds=20)
+# As scenarios have: home, two cells, the single cluster.
+NODES: Final = 4
+# For each node, with the planes of its stack: with 70 for four of them kubelets did not stay.
+WATCHERS_EACH: Final = 20
+WATCHERS: Final = NODES * WATCHERS_EACH
 # Every interface a node needs, made and thrown away in namespaces of their own.
 PROBES: Final = {
     "network, mount and process namespaces": "true",
@@ -46,33 +56,59 @@ PROBES: Final = {
 }
 
 
-def check_machine() -> None:
-    """Raises with everything that is missing."""
-    if problem := next(find_problems(), None):
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is asked of a machine before it gets nodes."""
+
+    is_root: bool
+    missing: tuple[str, ...]  # Debian packages
+    # The last words of a script that failed in namespaces of its own; nothing where it worked.
+    refusal_of: Callable[[str], str]
+    watchers: int  # of files, that can be had; no more than are wanted
+
+    @classmethod
+    def look(cls) -> Self:
+        """This one, as it is now."""
+        missing, watchers = tuple(missing_packages()), count_free(WATCHERS)
+        return cls(os.geteuid() == 0, missing, refusal_of, watchers)
+
+
+def check_machine(machine: Machine | None = None, nodes: int = NODES) -> None:
+    """Raises with the first thing that is missing for so many nodes."""
+    if problem := next(find_problems(machine or Machine.look(), nodes), None):
         raise problem
 
 
-def find_problems() -> Iterator[PlanesError]:
+def find_problems(machine: Machine, nodes: int = NODES) -> Iterator[PlanesError]:
     if sys.platform != "linux":
         yield _missing("nodes are made of Linux namespaces", "run it on Linux")
         return
-    if os.geteuid() != 0:
+    if not machine.is_root:
         yield _missing("this user is not root", "run it as root")
         return
-    if packages := missing_packages():
+    if machine.missing:
         yield _missing(
-            f"not installed: {' '.join(packages)}",
+            f"not installed: {' '.join(machine.missing)}",
             "`python -m e2e.planes.node prepare` installs them, as does apt-get",
         )
         return
     if not CGROUPS.is_dir() or not any(CGROUPS.iterdir()):
         yield _missing(f"no cgroups at {CGROUPS}", "mount them")
+    if machine.watchers < (wanted := min(WATCHERS, nodes * WATCHERS_EACH)):
+        yield too_few_watchers(machine.watchers, wanted)
     for feature, script in PROBES.items():
-        if refusal := _refusal_of(script):
+        if refusal := machine.refusal_of(script):
             yield _missing(
                 f"the kernel or a sandbox refuses {feature}: {refusal}",
                 "use a machine or container that may make them",
             )
+
+
+def too_few_watchers(found: int, wanted: int) -> PlanesError:
+    return _missing(
+        f"files can be watched by {found} more, and {wanted} are needed",
+        "`sysctl fs.inotify.max_user_instances=512`, or end what else runs planes or clusters here",
+    )
 
 
 def missing_packages() -> list[str]:
@@ -88,11 +124,12 @@ def _missing(what: str, remedy: str) -> PlanesError:
     return PlanesError(f"preparing nodes: {what}", remedy=remedy)
 
 
-def _refusal_of(script: str) -> str:
-    """The last words of a script that failed in namespaces of its own; nothing where it worked."""
+def refusal_of(script: str, patience: timedelta = PATIENCE) -> str:
+    """See `Machine`."""
     command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+    seconds = patience.total_seconds()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return "no answer within 20 s"
+        return f"no answer within {seconds:g} s"
     return "" if done.returncode == 0 else (done.stderr.strip() or "it failed").splitlines()[-1]

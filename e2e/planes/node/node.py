@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from typing import Final
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 from e2e.planes.errors import PlanesError
 from e2e.planes.identities import Identity
-from e2e.planes.node import configuration, holder, leftovers
+from e2e.planes.node import configuration, holder, leftovers, looking
 from e2e.planes.node.configuration import Ground
 from e2e.planes.node.slot import UPLINK, Slot
 from e2e.planes.plane import Plane
@@ -110,7 +110,7 @@ class Node:
     def pid_of(self, program: str) -> int:
         """A program of the node (`kubelet`, `containerd`, `kube-proxy`), as the host counts."""
         for pid in self._members():
-            if _command_of(pid)[:1] == [str(self._program(program))]:
+            if looking.command_of(pid)[:1] == [str(self._program(program))]:
                 return pid
         raise PlanesError(
             f"looking for {program} of node {self.plane.name}: it does not run",
@@ -119,23 +119,22 @@ class Node:
 
     def pids_of_container(self, container: str) -> list[int]:
         """Processes of a container, by the id that its pod's status tells."""
-        word = container.rpartition("/")[2].encode()
-        return [pid for pid in _all_pids() if word in _read(pid, "cgroup")]
+        return looking.pids_of_container(container)
 
     def root_of(self, pid: int) -> Path:
         """The file system as a process of the node sees it."""
-        return Path(f"/proc/{pid}/root")
+        return looking.root_of(pid)
 
     def _members(self) -> list[int]:
         """Processes in the node's mount namespace; containers have their own."""
-        return [pid for pid in _all_pids() if _namespace_of(pid) == self._namespace]
+        return looking.members_of(self._namespace)
 
     # --- questions -------------------------------------------------------------------------------
 
     async def _has_namespaces(self) -> bool:
         pid = self.process.pid
-        found = _namespace_of(pid) if pid else ""
-        if not found or found == _namespace_of(os.getpid()):
+        found = looking.namespace_of(pid) if pid else ""
+        if not found or found == looking.namespace_of(os.getpid()):
             return False
         self._namespace = found
         return True
@@ -255,25 +254,3 @@ def _run(*command: str) -> None:
 
 def _nothing() -> None:
     """Nobody needs to live while others end."""
-
-
-def _all_pids() -> Iterator[int]:
-    return (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
-
-
-def _namespace_of(pid: int) -> str:
-    try:
-        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
-    except OSError:  # it ended while we looked
-        return ""
-
-
-def _read(pid: int, name: str) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:
-        return b""
-
-
-def _command_of(pid: int) -> list[str]:
-    return _read(pid, "cmdline").decode(errors="replace").split("\0")

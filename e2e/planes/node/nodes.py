@@ -60,7 +60,7 @@ class Nodes:
             raise PlanesError(
                 f"looking for images: {missing[0]} is not there", remedy="run `nox -s images` first"
             )
-        check_machine()
+        check_machine(nodes=len(self._images))
         for plane, held in zip(self._images, reserving.reserve(len(self._images)), strict=True):
             self._held[plane] = held
             held.tell(run.path)

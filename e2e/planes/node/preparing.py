@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 from e2e.planes.errors import PlanesError
-from e2e.planes.node.machine import check_machine, missing_packages
+from e2e.planes.node.machine import Machine, check_machine
 
 # Twenty seconds on a quick line; a mirror that answers nothing must not hold anybody up.
 PATIENCE: Final = timedelta(minutes=5)
@@ -23,12 +23,13 @@ OPTIONS: Final = ("--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout
 Run: TypeAlias = Callable[[Sequence[str]], None]
 
 
-def prepare() -> None:
+def prepare(look: Callable[[], Machine] = Machine.look) -> None:
     """Raises where nodes cannot run here, with the reason and the remedy."""
-    missing = missing_packages()
-    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
-        install(missing, run)
-    check_machine()
+    found = look()
+    if found.missing and found.is_root and shutil.which("apt-get"):
+        install(found.missing, run)
+        found = look()
+    check_machine(found)
 
 
 def install(packages: Sequence[str], run: Run) -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from e2e.planes.errors import PlanesError
 from e2e.planes.node import __main__ as command
 from e2e.planes.node import machine, preparing
+from e2e.planes.node.inotify import count_free
+from e2e.planes.node.machine import Machine
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -38,48 +41,74 @@ def test_a_package_that_cannot_be_had_is_named(tmp_path: Path) -> None:
         preparing.run([str(program), "install", "runc"])
 
 
+def a_machine(
+    *,
+    is_root: bool = True,
+    missing: tuple[str, ...] = (),
+    refusal_of: Callable[[str], str] = lambda _: "",
+    watchers: int = machine.WATCHERS,
+) -> Machine:
+    return Machine(is_root, missing, refusal_of, watchers)
+
+
 def test_a_machine_without_packages_is_told_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert command.main(["prepare"]) == command.IMPOSSIBLE
+    monkeypatch.setenv("PATH", str(tmp_path))  # nor is there an apt-get
+    missing = tuple(machine.missing_packages())
+    assert command.main(["prepare"], lambda: a_machine(missing=missing)) == command.IMPOSSIBLE
     said = capsys.readouterr().out
     assert said.startswith("in-cluster: not run: preparing nodes: not installed: ")
     assert "containerd" in said
     assert said.count("\n") == 1
 
 
-def test_a_user_who_is_not_root_is_told_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert command.main(["prepare"]) == command.IMPOSSIBLE
+def test_a_user_who_is_not_root_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = command.main(["prepare"], lambda: a_machine(is_root=False, missing=("runc",)))
+    assert asked == command.IMPOSSIBLE
     assert capsys.readouterr().out == (
         "in-cluster: not run: preparing nodes: this user is not root; run it as root\n"
     )
 
 
+def a_program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found under `unshare` from now on."""
+    program = folder / "unshare"
+    program.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_a_kernel_that_refuses_is_told_with_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refusing = tmp_path / "unshare"
-    refusing.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
-    refusing.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machine, "missing_packages", list[str])
-    (first, *_) = machine.find_problems()
+    a_program(tmp_path, "echo 'unshare failed: Operation not permitted' >&2; exit 1", monkeypatch)
+    (first, *_) = machine.find_problems(a_machine(refusal_of=machine.refusal_of))
     assert "Operation not permitted" in str(first)
     assert "namespaces" in str(first)
 
 
-def test_a_kernel_that_never_answers_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(*_: object, **__: object) -> None:
-        raise subprocess.TimeoutExpired("unshare", 20)
+def test_a_kernel_that_never_answers_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_program(tmp_path, "exec sleep 60", monkeypatch)
+    impatient = partial(machine.refusal_of, patience=timedelta(milliseconds=100))
+    (first, *_) = machine.find_problems(a_machine(refusal_of=impatient))
+    assert "no answer within 0.1 s" in str(first)
 
-    monkeypatch.setattr(subprocess, "run", hang)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machine, "missing_packages", list[str])
-    (first, *_) = machine.find_problems()
-    assert "no answer within 20 s" in str(first)
+
+def test_a_machine_whose_watchers_of_files_are_used_up_is_told_the_remedy() -> None:
+    with pytest.raises(PlanesError, match=r"by 20 more.*max_user_instances"):
+        machine.check_machine(a_machine(watchers=20))
+    machine.check_machine(a_machine(watchers=20), nodes=1)
+
+
+def test_watchers_are_counted_up_to_what_is_wanted_and_given_back() -> None:
+    assert count_free(0) == 0
+    before = len([*Path("/proc/self/fd").iterdir()])
+    assert count_free(3) == 3
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_machine_that_lacks_nothing_is_fit() -> None:
+    machine.check_machine(a_machine())

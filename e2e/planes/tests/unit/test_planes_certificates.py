@@ -103,6 +103,6 @@ def test_certificates_are_valid_around_now_and_not_for_long() -> None:
 def test_keys_are_for_the_owners_eyes_only(run_folder: RunFolder) -> None:
     write_pki(run_folder, "127.0.0.1", NOW)
     keys = list(run_folder.path.rglob("*.key"))
-    assert len(keys) == 5
+    assert len(keys) == 7
     assert {key.stat().st_mode & 0o077 for key in keys} == {0}
     assert run_folder.path.stat().st_mode & 0o077 == 0

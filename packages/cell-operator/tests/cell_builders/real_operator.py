@@ -6,24 +6,19 @@ HTTP; the hub is reached by the cell's own credential, projects through the gate
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 from cell_builders.documents import CELL_NAME, a_location_document
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.wire import JsonObject
-from e2e.backends.sim.rights import cell_bindings, manifests
+from e2e.backends.shipped import cell_bindings, manifests
 from e2e.manifests import DEPLOY, render
 from e2e.planes.identities import CELL_AT_HOME, a_cell_operator
 from e2e.planes.installation import Installation
 from e2e.planes.kubeconfig import Context, render_kubeconfig
+from e2e.planes.operator_process import OperatorProcess, running_process
 from e2e.planes.stack import RealPlanes
 
 ABROAD: Final = a_cell_operator(CELL_NAME)
@@ -33,21 +28,6 @@ DEFAULT_GRANT: Final = (
     "/apis/quota.miloapis.com/v1alpha1/namespaces/milo-system/resourcegrants"
     "/compute.datumapis.com-default"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RealOperator:
-    """A running process."""
-
-    process: subprocess.Popen[bytes]
-    planes: RealPlanes
-    log: Path
-
-    def check(self) -> None:
-        """Raises when the planes or the operator are gone."""
-        self.planes.check()
-        if self.process.poll() is not None:
-            raise AssertionError(f"the operator ended:\n{self.log.read_text()[-4000:]}")
 
 
 async def install(installation: Installation) -> None:
@@ -67,29 +47,14 @@ async def install(installation: Installation) -> None:
     await installation.apply(CELL_NAME, [*shipped, a_location_document()])
 
 
-@contextmanager
-def running_operator(planes: RealPlanes, folder: Path) -> Generator[RealOperator]:
-    file = folder / "operator.json"
-    file.write_text(json.dumps(_settings(planes, folder)), "utf-8")
-    environ = {
-        "PATH": os.environ["PATH"],
-        "KUBECONFIG": str(planes.write_kubeconfig(CELL_NAME, user=CELL_AT_HOME.user)),
-        "POD_NAMESPACE": "compute-system",
-        "POD_NAME": "operator",
-    }
-    command = [sys.executable, "-m", "compute_cell_operator", "--server-config", str(file)]
-    log = folder / "operator.log"
-    with log.open("wb") as written:
-        process = subprocess.Popen(command, env=environ, stderr=written)
-    try:
-        yield RealOperator(process, planes, log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def running_operator(planes: RealPlanes, folder: Path) -> AbstractContextManager[OperatorProcess]:
+    return running_process(
+        "compute_cell_operator",
+        _settings(planes, folder),
+        kubeconfig=planes.write_kubeconfig(CELL_NAME, user=CELL_AT_HOME.user),
+        planes=planes,
+        folder=folder,
+    )
 
 
 def _settings(planes: RealPlanes, folder: Path) -> JsonObject:

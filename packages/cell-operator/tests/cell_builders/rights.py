@@ -20,7 +20,8 @@ from compute_sim_planes.api_server.authorization import Attributes, Authorizer, 
 from compute_sim_planes.api_server.identity import User, authenticated
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.json_types import objects_at, string_at, strings_at
-from e2e.backends.sim.rights import CELL_USER, READS, Right, cell_bindings, manifests
+from e2e.backends.rights import CELL_USER, READS, Right
+from e2e.backends.shipped import cell_bindings, manifests
 
 AT_HOME: Final = authenticated(CELL_USER)
 ABROAD: Final = authenticated(f"compute:cell:{CELL_NAME}")

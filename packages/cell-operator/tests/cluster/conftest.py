@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from cell_builders.real_operator import RealOperator, install, running_operator
+from cell_builders.real_operator import install, running_operator
 
 from e2e.planes.installation import Installation
+from e2e.planes.operator_process import OperatorProcess
 from e2e.planes.stack import RealPlanes
 from e2e.planes.testing import run_outside
 
@@ -27,7 +28,7 @@ def operator(
     real_planes: RealPlanes,
     installation: Installation,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[RealOperator]:
+) -> Iterator[OperatorProcess]:
     run_outside(install(installation))
     with running_operator(real_planes, tmp_path_factory.mktemp("cell-operator")) as running:
         yield running

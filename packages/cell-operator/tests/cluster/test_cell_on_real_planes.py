@@ -20,7 +20,6 @@ from cell_builders.documents import (
     a_network_document,
     a_template_document,
 )
-from cell_builders.real_operator import RealOperator
 from cell_builders.world import condition_of, spec_of, status_of, uid_of
 
 from compute_api_types import labels
@@ -32,6 +31,7 @@ from compute_sim_planes.provider import Provider
 from e2e.backends.real.neighbours import Clients
 from e2e.planes.client import ApiError, PlaneClient
 from e2e.planes.identities import ADMIN
+from e2e.planes.operator_process import OperatorProcess
 from e2e.planes.waiting import until
 
 COMPUTE = "/apis/compute.datumapis.com/v1alpha"
@@ -50,7 +50,7 @@ CORES_OF_NOBODY = 40_000  # more than any grant of a test
 class Site:
     """One namespace of project p1, with everything that belongs to it elsewhere."""
 
-    operator: RealOperator
+    operator: OperatorProcess
     project: PlaneClient
     hub: PlaneClient
     cell: PlaneClient
@@ -164,7 +164,7 @@ async def patiently(send: Callable[[JsonObject], Awaitable[object]], document: J
 
 
 @pytest.fixture
-async def neighbours(operator: RealOperator) -> AsyncIterator[None]:
+async def neighbours(operator: OperatorProcess) -> AsyncIterator[None]:
     """The provider and NSO of the cell, over HTTP."""
     clients, clock = Clients(operator.planes), SystemClock()
     works = (
@@ -181,7 +181,7 @@ async def neighbours(operator: RealOperator) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-async def site(operator: RealOperator, neighbours: None) -> AsyncIterator[Site]:
+async def site(operator: OperatorProcess, neighbours: None) -> AsyncIterator[Site]:
     del neighbours  # there before anything is delivered, and until it is gone again
     planes, within = operator.planes, f"shop-{uuid.uuid4().hex[:8]}"
     async with AsyncExitStack() as stack:

@@ -32,7 +32,7 @@ from compute_operator_kit.election import Timing
 from compute_operator_kit.keys import Kind, ObjectKey, Role
 from compute_operator_kit.leader import LEASE, Candidacy, Election
 from compute_operator_kit.metrics_server import ReviewGuard
-from e2e.backends.sim.rights import Right
+from e2e.backends.rights import Right
 from e2e.rights import keep_record
 
 CLUSTER_ROLE = Kind(

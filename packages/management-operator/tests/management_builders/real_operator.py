@@ -8,11 +8,7 @@ through the gateway, the hub by its own credential.
 from __future__ import annotations
 
 import base64
-import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +23,7 @@ from e2e.manifests import DEPLOY, render
 from e2e.planes.identities import MANAGEMENT
 from e2e.planes.installation import Installation
 from e2e.planes.kubeconfig import Context, render_kubeconfig
+from e2e.planes.operator_process import OperatorProcess, running_process
 from e2e.planes.stack import RealPlanes
 from management_builders.rights import shipped_roles
 
@@ -36,22 +33,22 @@ LEASE: Final = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RealOperator:
     """A running process, and where it is asked for admission."""
 
-    process: subprocess.Popen[bytes]
-    planes: RealPlanes
+    running: OperatorProcess
     health: int
     webhook: int
     authority: bytes
-    log: Path
+
+    @property
+    def planes(self) -> RealPlanes:
+        return self.running.planes
 
     def check(self) -> None:
         """Raises when the planes or the operator are gone."""
-        self.planes.check()
-        if self.process.poll() is not None:
-            raise AssertionError(f"the operator ended:\n{self.log.read_text()[-4000:]}")
+        self.running.check()
 
     def webhook_configuration(self) -> JsonObject:
         """As shipped, with the two patches that an installation makes."""
@@ -83,27 +80,14 @@ def running_operator(planes: RealPlanes, folder: Path) -> Generator[RealOperator
     authority.issue().write(certificates)
     health, webhook = _free_port(), _free_port()
     settings = _settings(planes, folder, health, webhook)
-    file = folder / "operator.json"
-    file.write_text(json.dumps(settings), "utf-8")
-    environ = {
-        "PATH": os.environ["PATH"],
-        "KUBECONFIG": str(planes.write_kubeconfig("root", user=MANAGEMENT.user)),
-        "POD_NAMESPACE": "compute-system",
-        "POD_NAME": "operator",
-    }
-    command = [sys.executable, "-m", "compute_management_operator", "--server-config", str(file)]
-    log = folder / "operator.log"
-    with log.open("wb") as written:
-        process = subprocess.Popen(command, env=environ, stderr=written)
-    try:
-        yield RealOperator(process, planes, health, webhook, authority.certificate, log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    with running_process(
+        "compute_management_operator",
+        settings,
+        kubeconfig=planes.write_kubeconfig("root", user=MANAGEMENT.user),
+        planes=planes,
+        folder=folder,
+    ) as running:
+        yield RealOperator(running, health, webhook, authority.certificate)
 
 
 def _settings(planes: RealPlanes, folder: Path, health: int, webhook: int) -> JsonObject:

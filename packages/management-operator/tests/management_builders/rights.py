@@ -17,7 +17,8 @@ from compute_management_operator.wiring import COMPONENT
 from compute_sim_planes.api_server.authorization import Attributes, Authorizer, Verdict
 from compute_sim_planes.api_server.identity import User, authenticated
 from compute_sim_planes.json_types import JsonObject as Manifest
-from e2e.backends.sim.rights import MANAGEMENT_USER, READS, Right, granted_rights, manifests
+from e2e.backends.rights import MANAGEMENT_USER, READS, Right, granted_rights
+from e2e.backends.shipped import manifests
 
 OPERATOR: Final = authenticated(MANAGEMENT_USER)
 FOLDERS: Final = {"home": "management", "hub": "hub", "root": "milo"}
