@@ -107,8 +107,9 @@ def sim(session: nox.Session) -> None:
     session.run("pytest", "--planes", "sim", *SIDE_BY_SIDE, *folders, *shows, *session.posargs)
     if not session.posargs:  # a part of the suite says nothing about rights nobody used
         session.run("python", "-m", "e2e.rights")
-        # By itself: its operators live in wall time, and lose their Leases on a crowded machine.
-        session.run("pytest", "e2e/demo/tests/contract")
+        # By themselves: their operators live in wall time, and lose their Leases where more than
+        # a few demos crowd a machine.
+        session.run("pytest", "--numprocesses", "2", "e2e/demo/tests/contract")
 
 
 @nox.session

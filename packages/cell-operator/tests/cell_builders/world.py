@@ -56,6 +56,8 @@ from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
 from compute_operator_kit.exchange import Transport
 from compute_operator_kit.keys import Kind, ObjectKey
+from compute_operator_kit.objects import Unreadable
+from compute_operator_kit.resting import stores_of
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.wire import (
     Json,
@@ -486,6 +488,7 @@ def play(
         await world.add_fixed_planes(has_networking=has_networking)
         with world.heard("compute_cell_operator", "compute_operator_kit"):
             await scenario(world)
+            assert_caches_unchanged(world)
             await world.close()
 
     run(main, seed=seed, start=START, report=report)
@@ -495,6 +498,15 @@ def play(
     if is_clean:
         assert_clean(done)
     return done
+
+
+def assert_caches_unchanged(world: World) -> None:
+    """What readers share is as it was served: nobody has written into it."""
+    for process in world.processes:
+        for store in stores_of(process.operator.planes):
+            found = store.snapshots()
+            for snapshot in () if isinstance(found, Unreadable) else found:
+                assert snapshot.read() == snapshot.decode()
 
 
 def assert_clean(done: Run) -> None:

@@ -11,6 +11,8 @@ from cell_builders.world import QUOTA_ON, World, condition_of, play, settings_of
 
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.plane_names import CELL, HUB
+from compute_operator_kit.objects import Unreadable
+from compute_operator_kit.packing import is_packed
 from compute_sim_planes.history import Commit
 
 FLOOR = {CELL: 11, HUB: 7, PROJECT: 2}
@@ -152,5 +154,22 @@ def test_a_settled_cell_sends_nothing_that_changes_anything(networking: str) -> 
         await world.eventually(lambda: world.has_copies(*names))
         await world.sleep(30)
         assert await world.rests(minutes=45) == []
+
+    play(scenario)
+
+
+def test_what_rests_is_kept_packed_on_both_planes() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_milo()
+        await begin(world)
+        await world.deliver()
+        await world.eventually(world.is_converged)
+        await world.sleep(30)
+        planes = world.processes[0].operator.planes
+        for plane in (CELL, HUB):
+            found = planes.view(plane, INSTANCE).snapshots()
+            assert not isinstance(found, Unreadable)
+            assert found
+            assert all(is_packed(one.kept) for one in found)
 
     play(scenario)

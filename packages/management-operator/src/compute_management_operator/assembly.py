@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -11,11 +11,18 @@ from compute_operator_kit.backoff import RetryPolicy
 from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.pacing import Tempo
 from compute_operator_kit.reach import Reach
 
 RESYNC: Final = timedelta(minutes=30)  # management.md 2
 # What a plane refuses for what it says is tried again on a change or at the resync (14).
 RETRY: Final = RetryPolicy(rejected=RESYNC)
+# Whatever goes on changing is looked at once a second, and every time for all that happened since
+# (runtime.md, `workqueue.py`). The birth of a Workload takes three passes, and to hear that it is
+# Available some more; what follows from it on two planes, a deletion and a birth under the same
+# name in between, twice as many.
+TEMPO: Final = Tempo(at_once=6, first=timedelta(milliseconds=100), longest=timedelta(seconds=1))
+LATER_TEMPO: Final = replace(TEMPO, at_once=15)
 
 
 @dataclass(frozen=True, slots=True)

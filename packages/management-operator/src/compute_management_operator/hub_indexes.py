@@ -13,7 +13,7 @@ from typing import Final
 
 from compute_api_types import conditions, labels, names
 from compute_management_operator.identities import read_namespace, read_project
-from compute_operator_kit.cache import Entry, IndexFunction
+from compute_operator_kit.cache import Entry, IndexFunction, OfHeader
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import (
     Json,
@@ -210,7 +210,9 @@ HUB_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {
     BASE: index_by_routed_base,
     CELLS: index_by_cells,
 }
-PROJECT_INSTANCES: Final[Mapping[str, IndexFunction]] = {NAMESPACE_OF: index_by_namespace}
+PROJECT_INSTANCES: Final[Mapping[str, IndexFunction]] = {
+    NAMESPACE_OF: OfHeader(index_by_namespace),
+}
 HUB_NAMESPACES: Final[Mapping[str, IndexFunction]] = {PROJECT: index_by_project}
 HUB_CLUSTERS: Final[Mapping[str, IndexFunction]] = {CITY: index_by_routing}
 HUB_POLICIES: Final[Mapping[str, IndexFunction]] = {
@@ -219,9 +221,9 @@ HUB_POLICIES: Final[Mapping[str, IndexFunction]] = {
     OURS: index_ours,
 }
 HUB_INSTANCES: Final[Mapping[str, IndexFunction]] = {
-    NAMESPACE_OF: index_by_namespace,
-    PROJECT: index_by_project,
-    OWNER: index_by_owner,
-    CELL: index_by_cell,
-    QUARANTINE: index_by_quarantine,
+    NAMESPACE_OF: OfHeader(index_by_namespace),
+    PROJECT: OfHeader(index_by_project),
+    OWNER: OfHeader(index_by_owner),
+    CELL: OfHeader(index_by_cell),
+    QUARANTINE: OfHeader(index_by_quarantine),
 }

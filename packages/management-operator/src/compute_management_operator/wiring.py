@@ -37,6 +37,7 @@ from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Plane, Planes
 from compute_operator_kit.ports import Ports as OperatorPorts
 from compute_operator_kit.reach import Reach
+from compute_operator_kit.resting import pack_resting, stores_of
 
 COMPONENT: Final = "compute-management-operator"
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
@@ -169,6 +170,7 @@ class Operator:
         while True:
             for part in self._parts:
                 part.report()
+            await pack_resting(stores_of(self.planes))
             await self._ports.clock.sleep(REPORT_EVERY)
 
     # readiness -----------------------------------------------------------------------------------

@@ -163,7 +163,11 @@ def an_entry(snapshot: Snapshot) -> Entry:
     return found
 
 
-def a_change(before: Snapshot | None, after: Snapshot | None) -> Change:
+def a_change(
+    before: Snapshot | None, after: Snapshot | None, *, is_initial: bool = False
+) -> Change:
     return Change(
-        None if before is None else an_entry(before), None if after is None else an_entry(after)
+        None if before is None else an_entry(before),
+        None if after is None else an_entry(after),
+        is_initial=is_initial,
     )

@@ -4,16 +4,17 @@ we have seen.
 Readers get `Snapshot`s: bytes and a read-only header, decoded for whoever asks, so nobody
 can change what is stored. Index functions run once, when an object is stored, on the
 decoded form that the watch already had; what they return is kept beside the snapshot and is all
-that mapping functions need of the body. The store never asks a plane anything: `reflector.py` fills
-it.
+that mapping functions need of the body. What has not changed for a while is packed. The store never
+asks a plane anything: `reflector.py` fills it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
@@ -28,6 +29,18 @@ from compute_operator_kit.wire import JsonObject, UndecodableError
 # Values under which an object is found; the body is shared with the store and must not be changed.
 IndexFunction: TypeAlias = Callable[[Metadata, JsonObject], Iterable[str]]
 Values: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class OfHeader:
+    """An index function that looks at no body: a store that has only such decodes nothing."""
+
+    function: IndexFunction
+
+    def __call__(self, metadata: Metadata, body: JsonObject) -> Iterable[str]:
+        return self.function(metadata, body)
+
+
 _Place: TypeAlias = tuple[str, str]  # namespace, name
 
 _NO_VALUES: Final[Values] = MappingProxyType({})
@@ -41,7 +54,7 @@ class Serving(StrEnum):
     NOT_SERVED = "not-served"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One object as the store holds it: what a mapping function sees of it."""
 
     snapshot: Snapshot
@@ -55,8 +68,11 @@ class Entry(msgspec.Struct, frozen=True):
     def metadata(self) -> Metadata:
         return self.snapshot.metadata
 
+    def packed(self) -> Entry:
+        return Entry(self.snapshot.packed(), self.values)
 
-class Change(msgspec.Struct, frozen=True):
+
+class Change(msgspec.Struct, frozen=True, gc=False):
     """An object before and after; both sides, because what it no longer says must wake
     somebody too.
     """
@@ -152,10 +168,15 @@ class Store:
         self.serving = Serving.UNKNOWN
         self.listing: Listing | None = None
         self._functions = dict(indexes or {})
+        self._needs_body = not all(isinstance(one, OfHeader) for one in self._functions.values())
+        self._names = tuple(self._functions)
         self._entries: dict[_Place, Entry] = {}
         self._indexes: dict[str, dict[str, dict[_Place, None]]] = {
             name: {} for name in self._functions
         }
+        # Since `pack_resting` was last called; None where nobody calls it.
+        self._arrived: dict[_Place, None] | None = None
+        self._settling: dict[_Place, None] = {}  # before that, and not packed yet
         self._seen = 0
         self._life = 0  # counts restores and withdrawals: versions of another life mean nothing
         self._waiters = Waiters()
@@ -244,6 +265,25 @@ class Store:
         else:
             self._waiters.add(expectation, call)
 
+    # resting ---------------------------------------------------------------------------------
+
+    def pack_resting(self) -> Iterator[None]:
+        """Packs what has not changed since this was called before, one object per step.
+
+        Called every few seconds. It may be left in the middle for others to run: what changes
+        meanwhile is left as it comes, and rests from then on.
+        """
+        if self._arrived is None:
+            self._arrived = dict.fromkeys(self._entries)
+        resting, settling = self._settling, self._arrived
+        self._settling, self._arrived = settling, {}
+        for place in resting:
+            entry = self._entries.get(place)
+            if entry is None or place in settling or place in self._arrived:
+                continue
+            self._entries[place] = entry.packed()
+            yield
+
     # filling (the reflector's side) ----------------------------------------------------------
 
     def put(self, delivered: Delivered) -> Change | None:
@@ -255,6 +295,8 @@ class Store:
             return None
         after = Entry(snapshot, self._evaluate(delivered))
         self._entries[place] = after
+        if self._arrived is not None:
+            self._arrived[place] = None
         self._reindex(place, before, after)
         self._waiters.look(place, self.has_met)
         return Change(before, after, is_initial=not self.is_synced)
@@ -311,14 +353,15 @@ class Store:
             return _NO_VALUES  # and nobody has decoded the object
         metadata = delivered.snapshot.metadata
         try:
-            body = delivered.body
+            body = delivered.body if self._needs_body else {}
         except UndecodableError:
             # Walked over, it looked sound (a number beyond all bounds): who reads it will say so;
             # the stream goes on.
             self.index_failures += 1
-            return MappingProxyType(dict.fromkeys(self._functions, ()))
-        values = {name: self._values(name, metadata, body) for name in self._functions}
-        return MappingProxyType(values)
+            return _seal(self._names, ((),) * len(self._names))
+        return _seal(
+            self._names, tuple([self._values(name, metadata, body) for name in self._names])
+        )
 
     def _values(self, name: str, metadata: Metadata, body: JsonObject) -> tuple[str, ...]:
         try:
@@ -342,6 +385,12 @@ class Store:
                     del index[value]
             for value in new:
                 index.setdefault(value, {})[place] = None
+
+
+@lru_cache(maxsize=1024)
+def _seal(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Values:
+    """Equal values once: the replicas of one deployment are found under the same."""
+    return MappingProxyType(dict(zip(names, values, strict=True)))
 
 
 def _is_same(found: Metadata, arrived: Metadata) -> bool:

@@ -22,6 +22,7 @@ from compute_operator_kit.cache import Caches
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.mapping import Dropped, Mapper, map_to_itself
+from compute_operator_kit.pacing import Tempo
 from compute_operator_kit.reconcile import Pass, Result
 
 # What a mapping function needs comes from `mapping`; here for whoever builds controllers anyway.
@@ -74,6 +75,10 @@ class Controller:
     reconcile: Reconcile
     share: Callable[[ObjectKey, Caches], str] = share_by_plane  # who takes turns with whom
     on_engaged: Callable[[PlaneName, Caches], Iterable[ObjectKey]] = wake_nobody
+    # Whether what the first lists show of a key says that something is to be done: such keys go
+    # before the rest. Pure, quick, and never decides more than the order.
+    is_behind: Callable[[ObjectKey, Caches], bool] | None = None
+    tempo: Tempo | None = None  # how often one key may be looked at; None: as often as it is woken
     resync: timedelta = timedelta(minutes=30)  # every key is looked at again this often
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     deadline: timedelta = timedelta(seconds=60)

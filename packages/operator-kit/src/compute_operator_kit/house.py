@@ -13,6 +13,7 @@ events, what its door opens to and what makes it ready is its own `House`.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 import socket
 import sys
@@ -21,7 +22,6 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from random import SystemRandom
 from typing import Final, Generic, Protocol, TypeVar
 
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
@@ -88,7 +88,8 @@ class House(ABC, Generic[OperatorT]):
         self._settings = settings
         self._identities = identities
         self.clock = clock
-        self.random: Random = SystemRandom()
+        # Spreads moments and tells passes apart in logs, several times per pass; keeps no secret.
+        self.random: Random = random.Random()  # noqa: S311
         environ = frame.environ
         self._identity = derive_identity(
             environ.get("POD_NAME", ""), socket.gethostname(), secrets.token_hex(4)

@@ -28,11 +28,16 @@ from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.planes import Plane
 from compute_operator_kit.reconcile import Judgement, NoSpans, Pass, Spans, Verdict, judge_pass
 from compute_operator_kit.station import Station, Surroundings
-from compute_operator_kit.workqueue import Taken
+from compute_operator_kit.workqueue import Priority, Taken
 
 GRACE: Final = timedelta(seconds=8)  # operations.md 2
 REPORT_EVERY: Final = timedelta(seconds=5)
 REPORTS_APART: Final = timedelta(seconds=1)
+# Among many planes that are listed, some page comes every now and then; one that never answers is
+# not waited for.
+NEXT_PAGE_WITHIN: Final = timedelta(milliseconds=500)
+LOOK_WHILE_FILLING: Final = timedelta(milliseconds=100)
+SORTED_AT_ONCE: Final = 64  # keys of first lists; a few milliseconds' worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Manager:
             means=runtime.means,
             random=runtime.random,
             wake=self._wake.set,
+            note_listing=self._note_listing,
             measures=runtime.measures,
         )
         self._stations = {each.name: Station(each, around) for each in controllers}
@@ -74,7 +80,10 @@ class Manager:
         self._active: Counter[str] = Counter()
         self._whole: set[PlaneName] = set()  # planes whose caches were complete once
         self._reported_at: timedelta | None = None
+        self._owes_report = False
         self._is_stopping = False
+        self._listed_at = runtime.means.clock.monotonic()  # when some first list last went on
+        self._is_looking = False  # whether the lists are in
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = ZERO
         runtime.means.planes.listen(self)
@@ -94,10 +103,14 @@ class Manager:
         return tell
 
     def synced(self, plane: Plane, kind: Kind) -> None:
+        self._note_listing()
         for station in self._turns:
             station.on_synced(plane, kind)
         engaged = self._means.planes.find(plane.name)
-        if engaged is None or not engaged.is_synced or plane.name in self._whole:
+        if engaged is None or not engaged.is_synced:
+            self._whole.discard(plane.name)  # a kind that was served is not any more
+            return
+        if plane.name in self._whole:
             return
         self._whole.add(plane.name)
         for station in self._turns:
@@ -114,12 +127,12 @@ class Manager:
 
     # what others may do ----------------------------------------------------------------------
 
-    def wake(self, controller: str, key: ObjectKey) -> None:
+    def wake(self, controller: str, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
         """Has a key looked at for a reason no watch tells, such as an answer of another service."""
         station = self._stations.get(controller)
         if station is None:
             raise InvariantError(f"waking {key}: there is no controller {controller!r}")
-        station.wake(key)
+        station.wake(key, priority)
 
     def stop(self) -> None:
         """Takes no more keys; `run` returns when what is in flight has ended, or was aborted."""
@@ -138,9 +151,10 @@ class Manager:
         try:
             while not self._is_stopping:
                 self._wake.clear()  # first: what arrives from here on is either taken or wakes us
-                self._start_all()
+                is_sorted = self._sort_out()
+                self._start_all(only_urgent=not is_sorted or self._is_filling())
                 self._arm()
-                await self._wake.wait()
+                await (self._wake.wait() if is_sorted else asyncio.sleep(0))
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=GRACE.total_seconds())
         finally:
@@ -162,7 +176,9 @@ class Manager:
         such rounds.
         """
         now = self._means.clock.monotonic()
-        wanted = now + REPORT_EVERY
+        wanted = now + (LOOK_WHILE_FILLING if self._is_looking else REPORT_EVERY)
+        if self._owes_report and self._reported_at is not None:
+            wanted = min(wanted, self._reported_at + REPORTS_APART)
         for station in filter(self._has_worker, self._turns):
             due = station.queue.next_due()
             if due is not None and due < wanted:
@@ -185,8 +201,25 @@ class Manager:
 
     # passes ----------------------------------------------------------------------------------
 
-    def _start_all(self) -> None:
-        while self._start_one():
+    def _sort_out(self) -> bool:
+        """Finds out who of first lists is behind, a few at a time; whether all are known."""
+        left = [station.sort_out(SORTED_AT_ONCE) for station in self._turns]
+        return not any(left)
+
+    def _note_listing(self) -> None:
+        self._listed_at = self._means.clock.monotonic()
+
+    def _is_filling(self) -> bool:
+        """Whether planes are being listed: until that is over, what is at rest waits. Who is behind
+        on the last of them would else wait for everybody on the others.
+        """
+        now = self._means.clock.monotonic()
+        is_filling = self._means.planes.starting > 0 and now - self._listed_at < NEXT_PAGE_WITHIN
+        self._is_looking = is_filling
+        return is_filling
+
+    def _start_all(self, *, only_urgent: bool) -> None:
+        while self._start_one(only_urgent=only_urgent):
             pass
         self._report()
 
@@ -195,18 +228,21 @@ class Manager:
         seconds, and telling it costs a third of a pass that finds nothing to do.
         """
         now = self._means.clock.monotonic()
-        if self._reported_at is not None and now - self._reported_at < REPORTS_APART:
+        is_soon = self._reported_at is not None and now - self._reported_at < REPORTS_APART
+        self._owes_report = is_soon
+        if is_soon:
             return  # the timer of `_arm` comes back to it
         self._reported_at = now
         for station in self._turns:
             station.report(now)
 
-    def _start_one(self) -> bool:
+    def _start_one(self, *, only_urgent: bool) -> bool:
         """Gives one worker to the first controller, in turn, that has something to do."""
         for place, station in enumerate(self._turns):
             if not self._has_worker(station):
                 continue
-            taken = station.take(self._has_room)
+            is_held = only_urgent and station.controller.is_behind is not None
+            taken = station.take(self._has_room, only_urgent=is_held)
             if taken is not None:
                 del self._turns[place]
                 self._turns.append(station)

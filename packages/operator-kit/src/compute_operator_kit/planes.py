@@ -157,6 +157,9 @@ class Planes:
         self._by_role: dict[Role, dict[PlaneName, Engaged]] = {role: {} for role in Role}
         self._listeners: list[Listener] = []
         self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
+        self.starting = 0  # planes whose first lists have not been attempted
+        self._states: dict[PlaneName, State] = {}
+        self._counts: dict[Role, Counter[State]] = {}
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -206,6 +209,7 @@ class Planes:
         self._engaged[plane.name] = self._by_role[plane.role][plane.name] = engaged
         lane.listen(lambda: self._on_lane(engaged))
         engaged.crew.start(self._start(engaged), "start")
+        self._report(engaged)
         logger.info("Engaging plane", extra={"plane": plane.name, "role": plane.role.value})
         return engaged
 
@@ -220,7 +224,7 @@ class Planes:
         engaged.lane.mute()
         for listener in tuple(self._listeners):
             listener.disengaged(engaged.plane)
-        self._report(engaged.plane.role)
+        self._report(engaged)
 
     async def close(self) -> None:
         """Disengages all planes."""
@@ -233,13 +237,17 @@ class Planes:
         one attempt.
         """
         reflectors = [self._reflector(engaged, item) for item in engaged.watched.values()]
-        async with self._starts:
-            for reflector in reflectors:
-                self._run(engaged, reflector)
-            attempts = [reflector.attempted.wait() for reflector in reflectors]
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(START_WITHIN.total_seconds()):
-                    await asyncio.gather(*attempts)
+        self.starting += 1
+        try:
+            async with self._starts:
+                for reflector in reflectors:
+                    self._run(engaged, reflector)
+                attempts = [reflector.attempted.wait() for reflector in reflectors]
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(START_WITHIN.total_seconds()):
+                        await asyncio.gather(*attempts)
+        finally:
+            self.starting -= 1
 
     def _run(self, engaged: Engaged, reflector: Reflector, delay: timedelta = ZERO) -> None:
         async def run() -> None:
@@ -276,10 +284,10 @@ class Planes:
     def _on_synced(self, engaged: Engaged, kind: Kind) -> None:
         for listener in tuple(self._listeners):
             listener.synced(engaged.plane, kind)
-        self._report(engaged.plane.role)
+        self._report(engaged)
 
     def _on_lane(self, engaged: Engaged) -> None:
-        self._report(engaged.plane.role)
+        self._report(engaged)
         if engaged.lane.is_open and engaged.usable.is_set():
             logger.warning("Plane does not answer", extra={"plane": engaged.plane.name})
             engaged.usable.clear()
@@ -302,14 +310,24 @@ class Planes:
             with contextlib.suppress(ReconcileError):
                 await engaged.kube.probe(kind)
 
-    def _report(self, role: Role) -> None:
-        found = self._by_role[role].values()
+    def _report(self, engaged: Engaged) -> None:
+        """One plane is not as it was: five hundred that start tell of it some thousand times."""
+        role = engaged.plane.role
         if role in SINGLE_ROLES:
-            is_up = bool(found) and all(engaged.lane.is_up for engaged in found)
+            found = self._by_role[role].values()
+            is_up = bool(found) and all(one.lane.is_up for one in found)
             self._setting.measures.gauge(names.PLANE_UP, float(is_up), plane=role.value)
             return
-        counts = Counter(engaged.state for engaged in found)
-        for state in State:
-            self._setting.measures.gauge(
-                names.PLANES, counts[state], plane=role.value, state=state.value
-            )
+        counts, name = self._counts.setdefault(role, Counter()), engaged.plane.name
+        is_engaged = self._engaged.get(name) is engaged
+        before, after = self._states.pop(name, None), engaged.state if is_engaged else None
+        if before is not None:
+            counts[before] -= 1
+        if after is not None:
+            counts[after] += 1
+            self._states[name] = after
+        if before is not after:
+            for state in State:
+                self._setting.measures.gauge(
+                    names.PLANES, counts[state], plane=role.value, state=state.value
+                )

@@ -11,6 +11,7 @@ from compute_operator_kit.keys import ObjectKey, PlaneName
 from compute_operator_kit.kube import Kube, Writer
 from compute_operator_kit.manager import Manager
 from compute_operator_kit.planes import Planes
+from compute_operator_kit.workqueue import Priority
 
 
 class Reach:
@@ -41,10 +42,10 @@ class Reach:
         """The plane's client in this writer's name; `PlaneGoneError` where it is not engaged."""
         return self.planes.get(plane).kube.acting_as(writer)
 
-    def wake(self, controller: str, key: ObjectKey) -> None:
+    def wake(self, controller: str, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
         if self._manager is None:
             raise InvariantError(f"waking {key}: the operator is not wired yet")
-        self._manager.wake(controller, key)
+        self._manager.wake(controller, key, priority)
 
     def start(self, work: Coroutine[object, object, None], name: str) -> None:
         """Runs beside passes until it ends or the operator does; it must survive errors of planes,

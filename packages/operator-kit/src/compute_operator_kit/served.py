@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
 from typing import Final
@@ -28,6 +29,8 @@ from compute_operator_kit.objects import (
     parse_object,
 )
 from compute_operator_kit.wire import (
+    JsonObject,
+    UndecodableError,
     decode_object,
     encode,
     member_list,
@@ -70,6 +73,10 @@ class _Served(msgspec.Struct, rename="camel", gc=False):
     kind: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Status(msgspec.Struct, gc=False):
+    status: msgspec.Raw = msgspec.Raw()
+
+
 class _PageHeader(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_token: str = msgspec.field(default="", name="continue")
@@ -91,12 +98,25 @@ class Pieces:
 
 _decoder: Final = msgspec.json.Decoder(_Served)
 _page_decoder: Final = msgspec.json.Decoder(_Page)
+_status_decoder: Final = msgspec.json.Decoder(_Status)
 
 
 def parse_served(plane: PlaneName, kind: Kind, raw: bytes) -> Delivered:
     """The object in these bytes; `UndecodableError` where there is none."""
     quick = _parse_quickly(plane, kind, raw)
     return quick or parse_object(plane, kind, decode_object(raw), raw)
+
+
+def peek_status(raw: bytes) -> JsonObject:
+    """The status of an object that was served, and nothing else of it; empty where it has none.
+
+    A fifth of the time of decoding the whole, for whoever looks at ten thousand of them.
+    """
+    try:
+        found = bytes(_status_decoder.decode(raw).status)
+        return decode_object(found) if found else {}
+    except (msgspec.DecodeError, RecursionError, UndecodableError):
+        return {}
 
 
 def split_page(raw: bytes) -> Pieces:
@@ -125,8 +145,9 @@ def _parse_quickly(plane: PlaneName, kind: Kind, raw: bytes) -> Delivered | None
     header = served.metadata
     if kept is None or not header.name or kind.namespaced != bool(header.namespace):
         return None  # what is wrong with it, the slow way says
-    key = ObjectKey(plane, kind, header.namespace, header.name)
-    return Delivered(Snapshot(key, _metadata_of(header), kept))
+    metadata = _metadata_of(header)
+    key = ObjectKey(plane, kind, metadata.namespace, metadata.name)
+    return Delivered(Snapshot(key, metadata, kept))
 
 
 def _trim(kind: Kind, raw: bytes, served: _Served) -> bytes | None:
@@ -167,8 +188,8 @@ def _cut_member(raw: bytes, managed: bytes) -> bytes | None:
 def _metadata_of(header: _Header) -> Metadata:
     labels, annotations, owners = header.labels, header.annotations, header.owner_references
     return Metadata(
-        header.name,
-        header.namespace,
+        intern(header.name),  # once, however many planes have an object of the name
+        intern(header.namespace),
         Uid(header.uid),
         header.resource_version,
         header.generation,
@@ -176,7 +197,7 @@ def _metadata_of(header: _Header) -> Metadata:
         header.deletion_timestamp,
         _share(labels) if labels else NO_TEXTS,
         _share(annotations) if annotations else NO_TEXTS,
-        header.finalizers,
+        tuple([intern(finalizer) for finalizer in header.finalizers]),
         tuple([_owner_of(owner) for owner in owners]) if owners else (),
     )
 
@@ -186,12 +207,16 @@ def _share(texts: dict[str, str]) -> Mapping[str, str]:
     return MappingProxyType({intern(key): intern(text) for key, text in texts.items()})
 
 
+# Replicas have one owner, and each comes with every change of each of them.
+_owner_reference: Final = lru_cache(maxsize=1024)(OwnerReference)
+
+
 def _owner_of(owner: _Owner) -> OwnerReference:
-    return OwnerReference(
-        intern(owner.api_version),
-        intern(owner.kind),
-        intern(owner.name),
-        Uid(intern(owner.uid)),
-        controller=owner.controller,
-        block_owner_deletion=owner.block_owner_deletion,
+    return _owner_reference(
+        owner.api_version,
+        owner.kind,
+        owner.name,
+        Uid(owner.uid),
+        owner.controller,
+        owner.block_owner_deletion,
     )

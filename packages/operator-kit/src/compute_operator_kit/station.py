@@ -51,6 +51,7 @@ class Surroundings:
     means: Means
     random: Random
     wake: Callable[[], None]  # there may be something to take
+    note_listing: Callable[[], None] = lambda: None  # a first list goes on
     measures: Measures = field(default_factory=NoMeasures)
 
 
@@ -67,7 +68,7 @@ class Station:
 
     def __init__(self, controller: Controller, around: Surroundings) -> None:
         self.controller = controller
-        self.queue: FairQueue[ObjectKey] = FairQueue()
+        self.queue: FairQueue[ObjectKey] = FairQueue(controller.tempo)
         self._around = around
         self._planes = around.means.planes
         self._clock = around.means.clock
@@ -79,6 +80,7 @@ class Station:
         # By the cache that is not complete, so that one that becomes so wakes its own keys only.
         self._unsynced: dict[_Cache, dict[ObjectKey, None]] = {}
         self._held: set[ObjectKey] = set()  # waiting for a store, which will call once
+        self._unsorted: dict[ObjectKey, None] = {}  # of first lists: some may be behind
         # Of keys in work; judged when their pass has ended.
         self._heard: dict[ObjectKey, list[tuple[Change, Priority]]] = {}
         self._added = 0
@@ -100,7 +102,10 @@ class Station:
             return None
 
         def tell(change: Change) -> None:
-            priority = Priority.BACKGROUND if change.is_initial else Priority.FRESH
+            priority = Priority.FRESH
+            if change.is_initial:
+                priority = Priority.BACKGROUND
+                self._around.note_listing()
             for mapper in mappers:
                 call_safely(self.controller.name, self._map, mapper, change, priority)
 
@@ -142,10 +147,36 @@ class Station:
         """All caches of a plane are complete."""
 
         def wake_all() -> None:
-            keys = self.controller.on_engaged(plane, self._planes)
+            keys = tuple(self.controller.on_engaged(plane, self._planes))
             self._wake_all(keys, Priority.BACKGROUND)
+            self._unsorted.update(dict.fromkeys(keys))
 
         call_safely(self.controller.name, wake_all)
+        engaged = self._planes.find(plane)
+        if engaged is not None and engaged.plane.role in SINGLE_ROLES:
+            # Keys of other planes are compared with what this one holds.
+            self._unsorted.update(dict.fromkeys(self.queue.patient()))
+        if self.controller.is_behind is None:
+            self._unsorted.clear()
+
+    def sort_out(self, at_most: int) -> bool:
+        """Has keys of first lists overtake where something is to be done; whether more are left.
+
+        So many at a time: a hub that is complete at last tells about ten thousand.
+        """
+        while self._unsorted and at_most:
+            key, _ = self._unsorted.popitem()
+            if self.queue.is_patient(key):
+                at_most -= 1
+                call_safely(self.controller.name, self._hasten, key)
+        return bool(self._unsorted)
+
+    def _hasten(self, key: ObjectKey) -> None:
+        engaged, is_behind = self._planes.find(key.plane), self.controller.is_behind
+        if engaged is None or is_behind is None or self._find_incomplete(engaged) is not None:
+            return
+        if is_behind(key, self._planes):
+            self.wake(key, Priority.BEHIND)
 
     def on_recovered(self, plane: PlaneName) -> None:
         """A plane answers again."""
@@ -188,14 +219,16 @@ class Station:
 
     # taking ----------------------------------------------------------------------------------
 
-    def take(self, may_run: Callable[[str], bool]) -> Taken[ObjectKey] | None:
+    def take(
+        self, may_run: Callable[[str], bool], *, only_urgent: bool = False
+    ) -> Taken[ObjectKey] | None:
         """The next key that may really be looked at now; those that may not are put aside."""
         while True:
             now = self._clock.monotonic()
-            taken = self.queue.take(now, may_run)
+            taken = self.queue.take(now, may_run, only_urgent=only_urgent)
             if taken is None or self._may_be_looked_at(taken.key):
                 return taken
-            self.queue.done(taken.key, now=now)
+            self.queue.done(taken.key, now=now, was_looked_at=False)
 
     def _may_be_looked_at(self, key: ObjectKey) -> bool:
         engaged = self._planes.find(key.plane)

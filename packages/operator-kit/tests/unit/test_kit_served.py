@@ -5,7 +5,7 @@ import pytest
 
 from compute_operator_kit.keys import Kind, PlaneName
 from compute_operator_kit.objects import Delivered, parse_object
-from compute_operator_kit.served import parse_served, split_page
+from compute_operator_kit.served import parse_served, peek_status, split_page
 from compute_operator_kit.testing import A_KIND, a_snapshot
 from compute_operator_kit.wire import JsonObject, JsonValue, UndecodableError, decode_object, encode
 
@@ -174,3 +174,16 @@ def test_an_odd_header_of_a_page_does_not_lose_its_items() -> None:
 def test_no_page_is_refused() -> None:
     with pytest.raises(UndecodableError):
         split_page(b"[]")
+
+
+def test_a_status_is_read_without_the_rest_of_the_object() -> None:
+    status: dict[str, JsonValue] = {"conditions": [{"type": "Ready", "message": "ü"}], "n": 1}
+    assert peek_status(encode(a_body(status=status))) == status
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [encode(a_body()), encode(a_body(status=None)), encode(a_body(status=[1])), b"[]", b"{", b""],
+)
+def test_what_has_no_status_gives_an_empty_one(raw: bytes) -> None:
+    assert peek_status(raw) == {}

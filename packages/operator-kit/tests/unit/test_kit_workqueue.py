@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from compute_operator_kit.workqueue import FairQueue, Priority
+from compute_operator_kit.workqueue import OVERTAKEN_AT_MOST, FairQueue, Priority
 
 NOW = timedelta()
 
@@ -165,3 +165,38 @@ def test_waiting_and_working_times_are_measured() -> None:
     assert taken.waited == seconds(2)
     assert list(queue.working()) == [("a", seconds(3))]
     assert queue.done("a", now=seconds(7)) == seconds(4)
+
+
+def test_what_is_behind_goes_after_fresh_edits_and_before_the_rest_of_every_share() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for share in "st":
+        queue.add(f"rest-{share}", share, now=NOW, priority=Priority.BACKGROUND)
+        queue.add(f"behind-{share}", share, now=NOW, priority=Priority.BACKGROUND)
+        assert queue.is_patient(f"behind-{share}")
+        queue.add(f"behind-{share}", share, now=NOW, priority=Priority.BEHIND)
+        assert not queue.is_patient(f"behind-{share}")
+    queue.add("edited-s", "s", now=NOW)
+    assert queue.patient() == ("rest-s", "rest-t")
+    expected = ["edited-s", "behind-t", "behind-s", "rest-s", "rest-t"]
+    assert [take(queue) for _ in range(5)] == expected
+
+
+def test_fresh_edits_cannot_keep_the_initial_list_waiting_for_good() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for number in range(3):
+        queue.add(f"old-{number}", "quiet", now=NOW, priority=Priority.BACKGROUND)
+    served: list[str | None] = []
+    for number in range(30):
+        queue.add(f"edit-{number}", "noisy", now=NOW)
+        served.append(take(queue))
+    turns = [place for place, key in enumerate(served) if key is not None and "old" in key]
+    assert turns == [OVERTAKEN_AT_MOST, 2 * OVERTAKEN_AT_MOST + 1, 3 * OVERTAKEN_AT_MOST + 2]
+
+
+def test_a_share_whose_urgent_keys_may_not_run_does_not_hold_up_the_rest_of_another() -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.add("edited", "busy", now=NOW)
+    queue.add("old", "free", now=NOW, priority=Priority.BACKGROUND)
+    taken = queue.take(NOW, lambda share: share != "busy")
+    assert taken is not None
+    assert taken.key == "old"

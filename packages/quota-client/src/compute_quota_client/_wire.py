@@ -10,6 +10,8 @@ operation.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
+from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +49,7 @@ class WireRef(Wire):
     namespace: str | None = None
 
     def to_ref(self) -> ObjectRef:
-        return ObjectRef(self.api_group, self.kind, self.name, self.namespace or None)
+        return _ref(self.api_group, self.kind, self.name, self.namespace or None)
 
 
 class WireRequest(Wire):
@@ -105,15 +107,16 @@ class WireClaim(Wire):
             raise ValueError(f"{self.kind!r} is not a {KIND}")
         meta = self.metadata
         return FoundClaim(
-            namespace=meta.namespace,
+            namespace=intern(meta.namespace),
             name=meta.name,
             uid=meta.uid,
             resource_version=meta.resource_version,
             created_at=meta.creation_timestamp,
             deleting_since=meta.deletion_timestamp,
-            labels=MappingProxyType(meta.labels),
-            annotations=MappingProxyType(meta.annotations),
-            requests=tuple(ResourceRequest(r.resource_type, r.amount) for r in self.spec.requests),
+            # Labels are what claims have in common; what only one of them says is an annotation.
+            labels=MappingProxyType({intern(k): intern(v) for k, v in meta.labels.items()}),
+            annotations=MappingProxyType({intern(k): v for k, v in meta.annotations.items()}),
+            requests=tuple(_request(r.resource_type, r.amount) for r in self.spec.requests),
             consumer=self.spec.consumer_ref.to_ref(),
             resource=self.spec.resource_ref.to_ref(),
             granted=self._granted(),
@@ -123,7 +126,7 @@ class WireClaim(Wire):
     def _granted(self) -> GrantedCondition | None:
         for condition in self.status.conditions:
             if condition.type == "Granted":
-                return GrantedCondition(condition.status, condition.reason, condition.message)
+                return _granted(condition.status, condition.reason, condition.message)
         return None
 
 
@@ -168,13 +171,17 @@ class WireFailure(Wire):
     code: int | None = None
 
 
+# A service keeps thousands of claims that say the same of the same few resources: equal parts of
+# them are one value, as far as the last thousand of each kind reach.
+_ref = lru_cache(maxsize=1024)(ObjectRef)
+_request = lru_cache(maxsize=1024)(ResourceRequest)
+_allocation = lru_cache(maxsize=1024)(Allocation)
+_granted = lru_cache(maxsize=1024)(GrantedCondition)
+
+
 def _to_allocation(wire: WireAllocation) -> Allocation:
-    return Allocation(
-        resource_type=wire.resource_type,
-        status=wire.status,
-        amount=wire.allocated_amount,
-        reason=wire.reason,
-        message=wire.message,
+    return _allocation(
+        wire.resource_type, wire.status, wire.allocated_amount, wire.reason, wire.message
     )
 
 

@@ -85,6 +85,7 @@ class Seen:
     network: NetworkSeen | Unreadable  # the same
     is_namespace_deleting: bool = False
     cell_city: str = ""  # "" where the cell does not know its city
+    template_hash: str = ""  # as remembered; "" where it has to be derived
     owned: tuple[FoundInstance, ...] = field(default=())
 
     @property
@@ -133,9 +134,10 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     found = _find_instances(key, deployment, caches)
     if not isinstance(deployment, Snapshot) or found is None:
         return None
-    body = deployment.decode()
+    body = deployment.read()  # shared: nothing below, nor the plan, changes it
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
+    template_hash = around.revisions.derive_hash(template)
     judge = around.revisions.judge_by(template)
     instances = {one.key.name: _read_instance(one, judge) for one in found}
     slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
@@ -154,6 +156,7 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
         else NetworkSeen(()),
         is_namespace_deleting=_is_namespace_deleting(key, caches),
         cell_city=around.cell_city,
+        template_hash=template_hash,
         owned=tuple(instances[one.name] for one in slots.owned),
     )
 
@@ -175,7 +178,7 @@ def _find_instances(
 
 
 def _read_instance(snapshot: Snapshot, judge: Callable[[str], HashVerdict]) -> FoundInstance:
-    body = snapshot.decode()
+    body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     controller = member_object(spec, "controller")
     echo = read_echo(status)

@@ -84,7 +84,7 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
     if not isinstance(found, Snapshot):
         return None
-    body = found.decode()
+    body = found.read()  # shared: nothing below changes it
     known = Known(
         is_enforced=around.is_quota_enforced,
         size=derive_size(member_object(body, "spec")),

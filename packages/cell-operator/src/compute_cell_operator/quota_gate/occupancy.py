@@ -82,7 +82,7 @@ def observe_slot(key: ObjectKey, caches: Caches) -> Occupancy | None:
 
 
 def read_subject(snapshot: Snapshot) -> Subject:
-    body = snapshot.decode()
+    body = snapshot.read()
     seen = read_instance(snapshot, body, Undecided())
     quota = seen.quota
     return Subject(
@@ -127,7 +127,7 @@ def read_desired(found: Snapshot | Absent, *, is_namespace_deleting: bool) -> in
         return None
     if found.metadata.is_deleting or is_namespace_deleting:
         return 0
-    spec: JsonObject = member_object(found.decode(), "spec")
+    spec: JsonObject = member_object(found.read(), "spec")
     return max(0, member_int(member_object(spec, "scaleSettings"), "minReplicas"))
 
 

@@ -1,8 +1,10 @@
 """Asks the hub what must be known before a copy is written: its Namespace and its deployment.
 
 By GET, since nothing but Instances is watched there. An answer serves writes for ten seconds, a
-create never: a copy must not be made for an owner that has just gone. Errors of the hub go through:
-not knowing is not absence, and the key waits until the hub answers again.
+create never: a copy must not be made for an owner that has just gone. The copy itself is asked for
+only where its name turned out to be taken by what no cache of ours holds: a hub refuses a second of
+the name by itself. Errors of the hub go through: not knowing is not absence, and the key waits
+until the hub answers again.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class HubAnswers:
     def __len__(self) -> int:
         return len(self._answers)
 
-    async def ask(self, seen: Seen, *, is_create: bool) -> HubAnswer:
-        """For an Instance that has its linking labels."""
+    async def ask(self, seen: Seen, *, is_create: bool, is_taken: bool = False) -> HubAnswer:
+        """For an Instance that has its linking labels; with its copy where the name was taken."""
         within = seen.copy_key.namespace
         name = seen.instance.metadata.labels[labels.WORKLOAD_DEPLOYMENT_NAME]
         async with asyncio.TaskGroup() as asking:
@@ -64,10 +66,15 @@ class HubAnswers:
             deployment = asking.create_task(
                 self._find(ObjectKey(HUB, DEPLOYMENT, within, name), is_fresh=is_create)
             )
-            copy = asking.create_task(self._find_copy(seen.copy_key)) if is_create else None
+            copy = asking.create_task(self.find_copy(seen.copy_key)) if is_taken else None
         return HubAnswer(
             namespace.result(), deployment.result(), copy.result() if copy is not None else None
         )
+
+    async def find_copy(self, key: ObjectKey) -> Document | Absent:
+        """What stands under the name of a copy, whoever made it."""
+        found = await self._kube().get(key)
+        return read_document(found) if isinstance(found, Snapshot) else found
 
     async def _find(self, key: ObjectKey, *, is_fresh: bool) -> Metadata | Absent:
         now = self._clock.monotonic()
@@ -79,10 +86,6 @@ class HubAnswers:
         self._prune(now)
         self._answers[key] = _Answer(found, now)
         return found
-
-    async def _find_copy(self, key: ObjectKey) -> Document | Absent:
-        found = await self._kube().get(key)
-        return read_document(found) if isinstance(found, Snapshot) else found
 
     def _prune(self, now: timedelta) -> None:
         if len(self._answers) >= PRUNED_FROM:

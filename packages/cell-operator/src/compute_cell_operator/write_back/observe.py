@@ -39,8 +39,8 @@ class HubAnswer:
 
     namespace: Metadata | Absent | Unreadable
     deployment: Metadata | Absent | Unreadable
-    # Before a create only. A copy without our label, or with another cell's, is in no cache of
-    # ours.
+    # Where a create has met one: a copy without our label, or with another cell's, is in no cache
+    # of ours.
     copy: Document | Absent | None = None
 
 
@@ -80,6 +80,7 @@ class Kept:
 
     written: Hashes | None = None
     owner_misses: int = 0
+    is_taken: bool = False  # the name of its copy, by something that no cache of ours holds
 
 
 NOTHING_KEPT: Final = Kept()
@@ -143,7 +144,7 @@ def _observe_deployment_uid(instance: Metadata, caches: Caches, key: ObjectKey) 
 
 
 def read_document(snapshot: Snapshot) -> Document:
-    body = snapshot.decode()
+    body = snapshot.read()  # shared: a copy is written from it, and nothing into it
     return Document(
         snapshot.key,
         snapshot.metadata,

@@ -27,6 +27,7 @@ from compute_cell_operator.write_back.leftovers import Copies
 from compute_cell_operator.write_back.observe import (
     NOTHING_KEPT,
     Document,
+    HubAnswer,
     Kept,
     Seen,
     Vanished,
@@ -42,8 +43,8 @@ from compute_cell_operator.write_back.plan import (
 from compute_cell_operator.write_back.same_server import SameServer
 from compute_cell_operator.write_back.sweep import plan_refusal
 from compute_operator_kit.clock import ZERO
-from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.intents import Delete, Plan, Wait
+from compute_operator_kit.errors import ConflictError, InvariantError
+from compute_operator_kit.intents import Delete, Ensure, Plan, Wait
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.mass_delete import Held
@@ -53,6 +54,7 @@ from compute_operator_kit.reconcile import Pass
 REFUSALS: Final = "compute_writeback_refusals_total"
 SWEEP_DELETIONS: Final = "compute_sweep_deletions_total"
 SWEEP_REFUSALS: Final = "compute_sweep_refusals_total"
+TAKEN: Final = "AlreadyExists"  # what the kit says of a create whose name is taken
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +91,7 @@ class Passes:
             decision = plan(seen)
         if isinstance(decision, AskHub):
             return await self._ask(seen, decision, work)
-        return await self._carry_out(seen, decision, work)
+        return self._conclude(seen, decision, await self._apply(decision, work))
 
     async def _ask(self, seen: Seen, asked: AskHub, work: Pass) -> Done:
         """Decides again with what the hub said, and with what the caches say by now."""
@@ -98,8 +100,14 @@ class Passes:
             return await work.session.apply(waits), End.NOT_YET
         if await self._same_server.is_proven():
             return Applied(), End.NOTHING_TO_DO
+        kept = self._kept.get(seen.instance.key, NOTHING_KEPT)
+        answer = await self._answers.ask(
+            seen, is_create=asked.is_create, is_taken=asked.is_create and kept.is_taken
+        )
+        return await self._decide(seen, asked, answer, work)
+
+    async def _decide(self, seen: Seen, asked: AskHub, answer: HubAnswer, work: Pass) -> Done:
         key = seen.instance.key
-        answer = await self._answers.ask(seen, is_create=asked.is_create)
         kept = self._kept.get(key, NOTHING_KEPT)
         again = observe(key, work.caches, self._cell, kept=kept, hub=answer)
         if not isinstance(again, Seen) or not is_answer_for(again, seen, asked):
@@ -107,7 +115,12 @@ class Passes:
         decision = plan(again)
         if isinstance(decision, AskHub):
             raise InvariantError(f"writing {key} back: the hub was asked, and it is not enough")
-        return await self._carry_out(again, decision, work)
+        applied = await self._apply(decision, work)
+        if answer.copy is None and is_name_taken(applied):
+            # Once more, from check 5 on, with what is there (cell.md 11).
+            found = await self._answers.find_copy(seen.copy_key)
+            return await self._decide(seen, asked, replace(answer, copy=found), work)
+        return self._conclude(again, decision, applied)
 
     def _gather(self, key: ObjectKey, asked: AskHub) -> timedelta:
         """How much longer a copy is not made, because what it says is about to change.
@@ -121,9 +134,11 @@ class Passes:
         since = self._gathering.setdefault(key, now)
         return max(ZERO, since + self._tools.settings.clients.status_settle - now)
 
-    async def _carry_out(self, seen: Seen, decision: Decided, work: Pass) -> Done:
+    async def _apply(self, decision: Decided, work: Pass) -> Applied:
         with work.spans.step("apply"):
-            applied = await work.session.apply(decision.plan)
+            return await work.session.apply(decision.plan)
+
+    def _conclude(self, seen: Seen, decision: Decided, applied: Applied) -> Done:
         self._note(seen, decision, applied)
         return applied, derive_end(decision.plan, applied)
 
@@ -139,7 +154,8 @@ class Passes:
             # what is left of the difference is not sent, nor asked about, again.
             is_residue = all(found.effect is Effect.EQUAL for found in applied.outcomes)
             written = derive_hashes(replace(seen, written=None)) if is_residue else None
-        self._keep(key, Kept(written, misses))
+        is_taken = seen.hub is not None and isinstance(seen.hub.copy, Document)
+        self._keep(key, Kept(written, misses, is_taken=is_taken))
 
     def _keep(self, key: ObjectKey, kept: Kept) -> None:
         if kept == NOTHING_KEPT:
@@ -191,6 +207,16 @@ class Passes:
             is_gone = isinstance(outcome.intent, Delete) and outcome.effect is Effect.WRITTEN
             if is_gone and is_inferred:
                 self._tools.measures.count(SWEEP_DELETIONS, kind=INSTANCE.kind)
+
+
+def is_name_taken(applied: Applied) -> bool:
+    """Whether a copy could not be made because there is something of its name."""
+    return any(
+        isinstance(found.intent, Ensure)
+        and isinstance(found.error, ConflictError)
+        and found.error.reason == TAKEN
+        for found in applied.outcomes
+    )
 
 
 def is_answer_for(again: Seen, seen: Seen, asked: AskHub) -> bool:

@@ -120,3 +120,26 @@ def test_no_more_verdicts_are_remembered_than_a_cell_needs() -> None:
     for number in range(REMEMBERED + 10):
         judge(f"v1-{number}")
     assert len(revisions) == REMEMBERED
+
+
+def test_a_remembered_hash_is_the_templates_own_and_makes_its_instances_current() -> None:
+    revisions = Revisions()
+    template: JsonObject = {"spec": {"a": 1}}
+    recorded = revisions.derive_hash(template)
+    assert recorded == derive_template_hash(template)
+    assert revisions.derive_hash({"spec": {"a": 1}}) is recorded
+    assert revisions.derive_hash({"spec": {"a": 2}}) == derive_template_hash({"spec": {"a": 2}})
+    assert revisions.judge_by(template)(recorded) is HashVerdict.CURRENT
+    assert revisions.judge_by({"spec": {"a": 2}})(recorded) is HashVerdict.STALE
+    assert revisions.judge_by(template)("") is HashVerdict.STALE
+    assert revisions.judge_by(template)("v9-x") is HashVerdict.NOT_JUDGED
+
+
+def test_hashes_of_old_templates_do_not_pile_up() -> None:
+    revisions = Revisions()
+    first = revisions.derive_hash({"spec": {"a": -1}})
+    for number in range(REMEMBERED):
+        revisions.derive_hash({"spec": {"a": number}})
+    again = revisions.derive_hash({"spec": {"a": -1}})
+    assert again == first
+    assert again is not first

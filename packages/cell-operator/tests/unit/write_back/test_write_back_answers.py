@@ -58,8 +58,17 @@ async def test_a_create_asks_for_everything_each_time() -> None:
     found = await answers.ask(a_seen(), is_create=True)
     assert isinstance(found.namespace, Metadata)
     assert isinstance(found.deployment, Metadata)
-    assert found.copy == Absent()
-    assert hub.asked == {NAMESPACE_KEY: 2, DEPLOYMENT_KEY: 2, COPY_KEY: 2}
+    assert found.copy is None
+    assert hub.asked == {NAMESPACE_KEY: 2, DEPLOYMENT_KEY: 2}
+
+
+async def test_where_a_name_was_taken_the_copy_is_asked_for_each_time() -> None:
+    hub, clock = FakeHub(NAMESPACE_KEY, DEPLOYMENT_KEY), FakeClock()
+    answers = HubAnswers(lambda: hub, clock)
+    for _ in range(2):
+        found = await answers.ask(a_seen(), is_create=True, is_taken=True)
+        assert found.copy == Absent()
+    assert hub.asked[COPY_KEY] == 2
 
 
 async def test_an_answer_serves_later_writes_for_ten_seconds() -> None:
@@ -76,7 +85,8 @@ async def test_an_answer_serves_later_writes_for_ten_seconds() -> None:
 
 async def test_a_copy_that_is_there_is_read_whole() -> None:
     hub = FakeHub(COPY_KEY)
-    found = await HubAnswers(lambda: hub, FakeClock()).ask(a_seen(), is_create=True)
+    answers = HubAnswers(lambda: hub, FakeClock())
+    found = await answers.ask(a_seen(), is_create=True, is_taken=True)
     assert isinstance(found.copy, Document)
     assert (found.namespace, found.deployment) == (Absent(), Absent())
 

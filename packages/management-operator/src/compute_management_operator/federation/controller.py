@@ -9,8 +9,9 @@ from typing import Final
 
 from compute_api_types import labels, names, reasons
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import RESYNC, RETRY, Tools
+from compute_management_operator.assembly import LATER_TEMPO, RESYNC, RETRY, Tools
 from compute_management_operator.federation import mapping, status
+from compute_management_operator.federation.behind import is_behind
 from compute_management_operator.federation.lookups import Lookups
 from compute_management_operator.federation.memory import Memory
 from compute_management_operator.federation.observe import (
@@ -224,6 +225,8 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
         ),
         reconcile=federation.reconcile,
         on_engaged=mapping.wake_deployments,
+        is_behind=is_behind,
+        tempo=LATER_TEMPO,
         retry=RETRY,
         resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,

@@ -11,17 +11,17 @@ from typing import Final
 from compute_api_types import labels, reasons
 from compute_api_types.reasons import QuarantineReason
 from compute_management_operator import hub_indexes, hub_measures
-from compute_management_operator.assembly import RESYNC, RETRY, Tools
+from compute_management_operator.assembly import LATER_TEMPO, RESYNC, RETRY, Tools
 from compute_management_operator.episodes import Episodes
 from compute_management_operator.forgetting import ForgetPlanes
 from compute_management_operator.fresh_reads import FreshReads
 from compute_management_operator.hub_caches import HUB_CACHES
-from compute_management_operator.identities import Place
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.policy.mapping import share_by_project
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_management_operator.projection import mapping, status
+from compute_management_operator.projection.behind import is_behind
 from compute_management_operator.projection.lookups import Lookups
 from compute_management_operator.projection.observe import Fresh, Known, Seen, observe
 from compute_management_operator.projection.plan import plan
@@ -38,6 +38,7 @@ from compute_operator_kit.outcomes import Applied, Effect
 from compute_operator_kit.parts import Part
 from compute_operator_kit.reconcile import Pass, Result, run_steps
 from compute_operator_kit.span_attributes import annotate_pass
+from compute_operator_kit.workqueue import Priority
 
 NAME: Final = "projection"
 WRITER: Final = Writer(NAME, labels.PROJECTION_MANAGER)
@@ -125,10 +126,10 @@ class Projection:
 
     async def _resolve(self, key: ObjectKey, caches: Caches) -> Result:
         """A key of a project object: asks for the UID and wakes the keys on the hub."""
-        uid = await self._namespaces.find_or_read(Place(key.plane, key.namespace))
+        uid = await self._namespaces.find_or_read(mapping.place_of(key))
         if not isinstance(uid, Absent):
             for source in mapping.resolve(key, uid, caches):
-                self._tools.reach.wake(NAME, source)
+                self._tools.reach.wake(NAME, source, _urgency_of(key))
         return Result()
 
     # --- remembering and counting ---------------------------------------------------------------
@@ -183,6 +184,11 @@ class Projection:
             self._lag.forget(lambda key: True)  # noqa: ARG005
 
 
+def _urgency_of(key: ObjectKey) -> Priority:
+    """A whole namespace is asked about when a project is engaged, and only then."""
+    return Priority.BACKGROUND if key.kind == NAMESPACE else Priority.FRESH
+
+
 def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
     projection = Projection(tools, namespaces)
     controller = Controller(
@@ -199,6 +205,8 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> Part:
         reconcile=projection.reconcile,
         share=share_by_project,
         on_engaged=mapping.wake_instances,
+        is_behind=is_behind,
+        tempo=LATER_TEMPO,
         retry=RETRY,
         resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,

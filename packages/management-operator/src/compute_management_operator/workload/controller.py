@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.assembly import RESYNC, RETRY, Tools
+from compute_management_operator.assembly import RESYNC, RETRY, TEMPO, Tools
 from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
 from compute_management_operator.networking import LOCATION_INDEXES, Consulting, Networking
 from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.workload import mapping, observe, plan
+from compute_management_operator.workload.behind import is_behind
 from compute_management_operator.workload.observe import Seen
 from compute_management_operator.workload.status.report import rejections, report, tell_rejection
 from compute_operator_kit.cache import Caches
@@ -24,6 +25,7 @@ from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import Watched
 from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.workqueue import Priority
 
 NAME: Final = "workload"
 WRITER: Final = Writer(NAME, labels.WORKLOAD_MANAGER)
@@ -81,7 +83,8 @@ def build(tools: Tools, networking: NetworkingSwitch) -> Part:
 
     def wake_all(plane: PlaneName) -> None:
         for key in mapping.wake_workloads(plane, tools.reach.caches):
-            tools.reach.wake(NAME, key)
+            # Nothing of a Workload changed: its users' edits go before.
+            tools.reach.wake(NAME, key, Priority.BACKGROUND)
 
     networking.tell(wake_all)
     controller = Controller(
@@ -90,6 +93,8 @@ def build(tools: Tools, networking: NetworkingSwitch) -> Part:
         watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if networking.is_consulted else ())),
         reconcile=reconcile,
         on_engaged=mapping.wake_workloads,
+        is_behind=is_behind,
+        tempo=TEMPO,
         retry=RETRY,
         resync=RESYNC,
         deadline=tools.settings.clients.reconcile_timeout,

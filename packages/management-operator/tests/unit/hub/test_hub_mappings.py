@@ -30,7 +30,7 @@ from compute_management_operator.hub_indexes import (
     read_policy_code,
 )
 from compute_management_operator.identities import Place
-from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, POLICY
+from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
 from compute_management_operator.plane_names import HUB, SINGLE
 from compute_management_operator.policy import mapping as policy
 from compute_management_operator.policy.controller import judge_missing
@@ -248,6 +248,29 @@ def test_project_instance_leads_to_its_source_or_first_to_itself() -> None:
     change = a_change(a_project_instance(), None)
     assert list(projection.map_instance(change, known)) == [ObjectKey(HUB, INSTANCE, H, "web-0")]
     assert list(projection.map_instance(change, unknown)) == [change.key]
+
+
+def test_project_instances_of_a_first_list_lead_to_their_namespace_once_for_all() -> None:
+    around = ObjectKey(ACME, NAMESPACE, "", "default")
+    for name in ("web-0", "web-1"):
+        first = a_change(None, a_project_instance(name), is_initial=True)
+        assert list(projection.map_instance(first, unknown)) == [around]
+        assert list(projection.map_instance(first, known)) == [ObjectKey(HUB, INSTANCE, H, name)]
+    assert projection.place_of(around) == PLACE
+    assert projection.place_of(WEB) == PLACE
+
+
+def test_lookup_of_a_namespace_leads_to_whoever_is_still_shown_and_gone() -> None:
+    caches = caches_of(a_hub_instance(), a_project_instance(), a_project_instance("gone-3"))
+    around = ObjectKey(ACME, NAMESPACE, "", "default")
+    assert named(projection.resolve(around, Uid(UID), caches)) == ["gone-3"]
+
+
+def test_deployments_of_a_first_list_concern_nobody_because_engagement_wakes_all() -> None:
+    caches = caches_of(a_hub_instance())
+    first = a_change(None, a_project_deployment(), is_initial=True)
+    assert list(projection.map_deployment(first, caches, known)) == []
+    assert named(projection.wake_instances(ACME, caches)) == ["web-0"]
 
 
 def test_copies_on_a_shared_server_lead_nowhere() -> None:

@@ -62,7 +62,7 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     if location:
         spec["location"] = refer_to_location(location)
     spec["controller"] = {
-        "templateHash": derive_template_hash(seen.template),
+        "templateHash": seen.template_hash or derive_template_hash(seen.template),
         "schedulingGates": [{"name": gate} for gate in (*gates, labels.QUOTA_GATE)],
     }
     born: JsonMapping = {

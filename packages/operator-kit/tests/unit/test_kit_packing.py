@@ -1,0 +1,177 @@
+"""Objects at rest: packed after a while, and the same to whoever reads them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from hashlib import shake_128
+
+import pytest
+
+from compute_operator_kit.cache import Store
+from compute_operator_kit.keys import PlaneName
+from compute_operator_kit.objects import Metadata, Snapshot, parse_object
+from compute_operator_kit.packing import SMALLEST, is_packed, pack, unpack
+from compute_operator_kit.resting import AT_ONCE, WORTH_TRIMMING, pack_resting
+from compute_operator_kit.testing import A_KIND, FakeClock, a_key, a_snapshot
+from compute_operator_kit.wire import JsonObject, member_object, member_text
+
+PLANE = PlaneName("cell")
+TEXT = "a sentence that is said again and again; " * 40
+
+
+def a_large(name: str = "web", *, version: int = 1, text: str = TEXT) -> Snapshot:
+    metadata = {"resourceVersion": str(version)}
+    return a_snapshot(a_key(name, plane=PLANE), metadata, spec={"text": text})
+
+
+def put(store: Store, snapshot: Snapshot) -> None:
+    store.put(parse_object(PLANE, A_KIND, snapshot.decode(), None))
+
+
+def held(store: Store, name: str = "web") -> Snapshot:
+    found = store.get("default", name)
+    assert isinstance(found, Snapshot)
+    return found
+
+
+def by_text(_: Metadata, body: JsonObject) -> Iterable[str]:
+    return (member_text(member_object(body, "spec"), "text")[:10],)
+
+
+def a_store() -> Store:
+    store = Store(PLANE, A_KIND, {"text": by_text})
+    store.complete((), version=0, at=FakeClock().monotonic())
+    return store
+
+
+def rest(store: Store) -> int:
+    return sum(1 for _ in store.pack_resting())
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"a":1}', b' {"a":1}', a_large().raw])
+def test_what_was_packed_comes_back_byte_for_byte(raw: bytes) -> None:
+    assert unpack(pack(raw)) == raw
+    assert pack(pack(raw)) == pack(raw)
+    assert len(pack(raw)) <= len(raw)
+
+
+def test_only_what_is_worth_it_is_packed() -> None:
+    assert is_packed(pack(a_large().raw))
+    assert not is_packed(pack(b"{" + b" " * (SMALLEST - 3) + b"}"))
+    noise = shake_128(b"noise").digest(2 * SMALLEST)
+    assert pack(b"{" + noise) == b"{" + noise
+
+
+def test_a_packed_object_reads_as_it_did() -> None:
+    loose = a_large()
+    packed = loose.packed()
+    assert len(packed.kept) < len(loose.kept) / 4
+    assert packed == loose
+    assert packed.raw == loose.raw
+    assert packed.decode() == loose.decode()
+    assert packed.read() == loose.read()
+    assert packed.packed() is packed
+    assert a_snapshot().packed().kept == a_snapshot().kept
+
+
+def test_readers_share_one_decoded_form_of_a_packed_object_too() -> None:
+    packed = a_large(text=TEXT + "once").packed()
+    assert packed.read() is packed.read()
+    assert packed.decode() is not packed.decode()
+
+
+# --- a store --------------------------------------------------------------------------------------
+
+
+def test_an_object_is_packed_once_it_has_rested_between_two_looks() -> None:
+    store = a_store()
+    put(store, a_large())
+    assert rest(store) == 0
+    assert not is_packed(held(store).kept)
+    assert rest(store) == 1
+    assert is_packed(held(store).kept)
+    assert held(store) == a_large()
+    assert rest(store) == 0  # nothing is left to look at
+
+
+def test_an_object_that_goes_on_changing_is_left_as_it_comes() -> None:
+    store = a_store()
+    for version in range(1, 5):
+        put(store, a_large(version=version))
+        assert rest(store) == 0
+    assert not is_packed(held(store).kept)
+    assert rest(store) == 1
+
+
+def test_what_changes_while_others_are_packed_is_left_to_rest_anew() -> None:
+    store = a_store()
+    for name in ("a", "b"):
+        put(store, a_large(name))
+    rest(store)
+    steps = store.pack_resting()
+    next(steps)
+    put(store, a_large("b", version=2))
+    assert list(steps) == []
+    assert not is_packed(held(store, "b").kept)
+    rest(store)
+    assert rest(store) == 1
+    assert held(store, "b") == a_large("b", version=2)
+
+
+def test_an_object_that_goes_before_it_rests_is_not_brought_back() -> None:
+    store = a_store()
+    put(store, a_large())
+    rest(store)
+    store.remove("default", "web")
+    assert rest(store) == 0
+    assert len(store) == 0
+
+
+def test_a_packed_object_is_found_by_its_index_and_told_with_its_values() -> None:
+    store = a_store()
+    put(store, a_large())
+    rest(store)
+    rest(store)
+    assert store.by_index("text", TEXT[:10]) == (a_large(),)
+    change = store.remove("default", "web")
+    assert change is not None
+    assert change.before is not None
+    assert change.before.values == {"text": (TEXT[:10],)}
+
+
+def test_equal_values_of_two_objects_are_kept_once() -> None:
+    store = a_store()
+    put(store, a_large("a"))
+    put(store, a_large("b"))
+    first, second = store.entry("default", "a"), store.entry("default", "b")
+    assert first is not None
+    assert second is not None
+    assert first.values is second.values
+
+
+# --- all stores -----------------------------------------------------------------------------------
+
+
+async def test_all_stores_are_packed_and_others_run_meanwhile() -> None:
+    stores = [a_store(), a_store()]
+    for store in stores:
+        for number in range(WORTH_TRIMMING):
+            put(store, a_large(f"web-{number}"))
+    turns = 0
+
+    async def run_beside() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(run_beside())
+    assert await pack_resting(stores) == 0
+    assert await pack_resting(stores) == 2 * WORTH_TRIMMING
+    beside.cancel()
+    assert turns >= 2 * WORTH_TRIMMING // AT_ONCE
+    assert all(is_packed(held(store, "web-7").kept) for store in stores)
