@@ -87,8 +87,8 @@ def stories(session: nox.Session) -> None:
 def contract(session: nox.Session) -> None:
     """What a port or a fake owes, on simulated planes."""
     sync_dev(session)
-    # A file stays with one worker, which writes the record of what it has shown.
-    side_by_side = ("--numprocesses", "auto", "--dist", "loadfile")
+    # A few take as long as hundreds of others: who is done takes over from who is not.
+    side_by_side = ("--numprocesses", "auto", "--dist", "worksteal")
     session.run("pytest", *side_by_side, *tests_of("contract"), *session.posargs)
 
 
@@ -167,7 +167,9 @@ def e2e(session: nox.Session) -> None:
         tool(session, "images", "--unchecked")
     backend = chosen.removeprefix("--") or "real"
     folders = (*((NODE_TESTS,) if backend == "in-cluster" else ()), "e2e/scenarios")
-    session.run("pytest", "--planes", backend, *folders, *asked)
+    # What would be released: an operator of this environment finds libraries that it ships without.
+    wheels = ("--wheels",) if backend == "real" else ()
+    session.run("pytest", "--planes", backend, *wheels, *folders, *asked)
 
 
 # How operators run as pods, and what makes the machine fit for it.

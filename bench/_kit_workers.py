@@ -27,6 +27,7 @@ from compute_operator_kit.cache import Caches, Change
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.credentials import FileCredentials
 from compute_operator_kit.exchange import Connection
+from compute_operator_kit.heap import freeze_heap, return_large_blocks
 from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Kube, Writer
@@ -34,7 +35,6 @@ from compute_operator_kit.kube_http import KubeHttp
 from compute_operator_kit.lane import Lane
 from compute_operator_kit.manager import Manager, Runtime
 from compute_operator_kit.planes import Plane, Planes, Setting, Watched
-from compute_operator_kit.process import freeze_heap, return_large_blocks
 from compute_operator_kit.reconcile import Pass, Result
 from compute_operator_kit.system_clock import SystemClock
 from compute_operator_kit.telemetry import Metrics

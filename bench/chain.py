@@ -51,7 +51,14 @@ SETTINGS: Final[dict[str, JsonObject]] = {
 
 def run() -> list[Row]:
     quick = ProviderKnobs(start_delay=timedelta(), stop_delay=timedelta())
-    making = Making(is_audited_whole=False, has_links=False, rates=Rates.DEFAULT, provider=quick)
+    # Of wheels: libraries in a developer's environment are imported where they are found, 16 MB.
+    making = Making(
+        has_wheels=True,
+        is_audited_whole=False,
+        has_links=False,
+        rates=Rates.DEFAULT,
+        provider=quick,
+    )
     theatre = Theatre(making)
     theatre.open()
     try:

@@ -17,11 +17,11 @@ from compute_operator_kit.reach import Reach
 RESYNC: Final = timedelta(minutes=30)  # management.md 2
 # What a plane refuses for what it says is tried again on a change or at the resync (14).
 RETRY: Final = RetryPolicy(rejected=RESYNC)
-# Whatever goes on changing is looked at once a second, and every time for all that happened since
+# Whatever goes on changing is looked at every two seconds, for all that happened since
 # (runtime.md, `workqueue.py`). The birth of a Workload takes three passes, and to hear that it is
 # Available some more; what follows from it on two planes, a deletion and a birth under the same
 # name in between, twice as many.
-TEMPO: Final = Tempo(at_once=6, first=timedelta(milliseconds=100), longest=timedelta(seconds=1))
+TEMPO: Final = Tempo(at_once=6, first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
 LATER_TEMPO: Final = replace(TEMPO, at_once=15)
 
 

@@ -31,6 +31,7 @@ from compute_operator_kit.configuration import check_files
 from compute_operator_kit.connector import Connector, Identities, open_ways
 from compute_operator_kit.election import Timing
 from compute_operator_kit.events import Events, Reporter
+from compute_operator_kit.heap import freeze_heap
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
 from compute_operator_kit.kopf_host import FrontDoor, KopfHost
 from compute_operator_kit.kube import Writer
@@ -39,7 +40,7 @@ from compute_operator_kit.logs import set_up_logs
 from compute_operator_kit.metrics_server import MetricsServer, OpenGuard, ReviewGuard
 from compute_operator_kit.planes import Planes
 from compute_operator_kit.probes import ProbeServer
-from compute_operator_kit.process import Lifecycle, freeze_heap
+from compute_operator_kit.process import Lifecycle
 from compute_operator_kit.recorders import Recorders
 from compute_operator_kit.settings import Bind, Root, TlsFiles
 from compute_operator_kit.telemetry import Metrics, build_tracing

@@ -5,7 +5,7 @@ a hundred times: what one pass finds is the sum of all edits before it. A key ha
 passes at once, as many as its birth or a repair takes. Each further one waits twice as long as the
 one before, up to the longest wait, and every second of rest makes one pass forgotten:
 
-    3 at once, then after 100, 200, 400, 800 ms, then one a second for as long as it goes on
+    6 at once, then after 100, 200, 400, 800, 1600 ms, then one every 2 s for as long as it goes on
 
 Each key has waits of its own, down to half of these, so that keys which one hand edits together are
 not looked at together. Other keys, of the same tenant too, are not affected. Pure; time is an

@@ -1,18 +1,17 @@
 """Packs what rests in the caches of all planes, a little at a time so that nothing waits for it.
 
-An operator calls it every few seconds, on every replica. What was given back to the C library's
-heap in between other blocks is then given back to the system: the library keeps it otherwise, and
-nothing as large follows.
+An operator calls it every few seconds, on every replica. What became free in between other blocks
+is then given back to the system.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from compute_operator_kit.cache import Store
+from compute_operator_kit.heap import trim
 from compute_operator_kit.keys import Role
 from compute_operator_kit.planes import Planes
 
@@ -38,14 +37,5 @@ async def pack_resting(stores: Iterable[Store]) -> int:
             if packed % AT_ONCE == 0:
                 await asyncio.sleep(0)
     if packed >= WORTH_TRIMMING:
-        trim_heap()
+        trim()
     return packed
-
-
-def trim_heap() -> None:
-    """Elsewhere than on glibc there is nothing to ask for."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
-        return
-    trim(0)

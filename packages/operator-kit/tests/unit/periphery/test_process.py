@@ -18,6 +18,7 @@ import uvloop
 
 from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.election import Lost
+from compute_operator_kit.heap import freeze_heap
 from compute_operator_kit.leader import LeaseLostError
 from compute_operator_kit.process import (
     GRACE,
@@ -25,7 +26,6 @@ from compute_operator_kit.process import (
     ExitCode,
     Lifecycle,
     finish,
-    freeze_heap,
     run_process,
 )
 from compute_operator_kit.strict_yaml import Problem
@@ -190,7 +190,7 @@ async def test_tasks_are_given_their_time_and_then_cancelled() -> None:
 
 ALLOCATING = """
 import ctypes, sys
-from compute_operator_kit.process import return_large_blocks
+from compute_operator_kit.heap import return_large_blocks
 
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "abcdefghij"]
