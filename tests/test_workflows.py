@@ -136,7 +136,7 @@ def known_flags() -> set[str]:
 
 def test_every_flag_that_a_workflow_gives_a_session_is_known() -> None:
     given = {flag for _, job in jobs() for _, flag in flags_of(job)}
-    assert given >= {"--all", "--in-cluster", "--kind", "--wheels", "--base-image", "--from-tag"}
+    assert given >= {"--all", "--in-cluster", "--kind", "--base-image", "--from-tag"}
     assert sorted(given - known_flags()) == []
 
 
