@@ -88,6 +88,16 @@ async def registered(planes: RealPlanes, root: PlaneClient, resource_type: str) 
     return registration
 
 
+async def granting(planes: RealPlanes, client: PlaneClient, grant: JsonObject) -> None:
+    """Makes a grant and waits until it counts: a claim that comes before it is denied for good."""
+    path = await client.path_of(await client.create(grant))
+
+    async def active() -> bool:
+        return has_condition(await client.get(path), "Active")
+
+    await until("the grant to be active", active, check=planes.check)
+
+
 async def kinds_of(client: PlaneClient) -> set[str]:
     listed = await client.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     return {string_at(one, "metadata", "name") for one in objects_at(listed, "items")}
@@ -181,7 +191,7 @@ async def test_grant_and_claim_are_decided_on_a_real_plane(
     async with real_planes.milo.client(project) as client:
         for plural in ("resourcegrants", "resourceclaims"):
             await touch(client, f"{QUOTA}/{plural}")
-        await client.create(a_grant(project, "grant", kind, 1))
+        await granting(real_planes, client, a_grant(project, "grant", kind, 1))
         # Made by an apply, which is judged and evaluated as any other create.
         path = await client.path_of(await client.apply(a_claim(project, "claim", kind)))
 

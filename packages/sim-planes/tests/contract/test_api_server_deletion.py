@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from compute_sim_planes.api_server.testing import (
     Api,
     a_config_map,
@@ -15,6 +17,8 @@ from compute_sim_planes.api_server.testing import (
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 
 FINALIZER = "contract.example.com/hold"
+# A collector asks twice a minute which kinds there are: of one that is new it sees nothing before.
+COLLECTED_WITHIN = timedelta(seconds=90)
 
 
 def owned_by(owner: JsonObject, *, blocks: bool = False) -> list[JsonObject]:
@@ -35,7 +39,7 @@ async def let_go(api: Api, path: str) -> None:
 
 
 async def gone(api: Api, path: str) -> None:
-    await eventually(lambda: api.get(path), lambda found: found.status == 404)
+    await eventually(lambda: api.get(path), lambda found: found.status == 404, COLLECTED_WITHIN)
 
 
 async def test_an_object_without_finalizers_goes_at_once(api: Api, widgets: str) -> None:
