@@ -32,6 +32,8 @@ from e2e.planes.waiting import until
 PAUSE: Final = timedelta(seconds=1)
 # Finalizers, and Karmada's way from a namespace of the hub to those in members, take their time.
 PATIENCE: Final = timedelta(seconds=60)
+# One look is hundreds of requests, which a busy machine answers one by one.
+ONE_LOOK: Final = timedelta(seconds=30)
 # Events go by themselves after an hour, and Milo keeps the bucket of a grant that went; neither has
 # an effect on anybody.
 NOT_COMPARED: Final = frozenset({"events", "allowancebuckets"})
@@ -74,7 +76,9 @@ async def take_inventory(planes: RealPlanes) -> frozenset[Held]:
         await asyncio.sleep(PAUSE.total_seconds())
         return last[-1] if last[-2:-1] == last[-1:] and not last[-1].is_leaving else None
 
-    found = await until("planes at rest", at_rest, check=planes.check, patience=PATIENCE)
+    found = await until(
+        "planes at rest", at_rest, check=planes.check, patience=PATIENCE, attempt=ONE_LOOK
+    )
     return found.held
 
 
@@ -92,7 +96,13 @@ async def await_equal(
         return not differences
 
     try:
-        await until("planes as they were", is_equal, check=planes.check, patience=patience)
+        await until(
+            "planes as they were",
+            is_equal,
+            check=planes.check,
+            patience=patience,
+            attempt=ONE_LOOK,
+        )
     except PlanesError as late:
         raise AssertionError("\n".join(("planes are not as they were:", *differences))) from late
 

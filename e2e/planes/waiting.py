@@ -32,6 +32,7 @@ async def until(
     *,
     check: Callable[[], None],
     patience: timedelta = PATIENCE,
+    attempt: timedelta = ATTEMPT,
 ) -> Answer:
     """Asks until the answer is something true; raises when a process died or patience ends."""
     deadline = time.monotonic() + patience.total_seconds()
@@ -39,7 +40,7 @@ async def until(
     while time.monotonic() < deadline:
         check()
         try:
-            async with asyncio.timeout(ATTEMPT.total_seconds()):
+            async with asyncio.timeout(attempt.total_seconds()):
                 answer = await ask()
             if answer:
                 return answer
