@@ -17,7 +17,7 @@ from e2e.planes.manifests import KARMADA_CLUSTER, KARMADA_SYSTEM, KarmadaManifes
 from e2e.planes.plane import Plane, install_crds
 from e2e.planes.ports import LOOPBACK
 from e2e.planes.process import ManagedProcess
-from e2e.planes.running import Running
+from e2e.planes.running import Restartable
 from e2e.planes.topology import CITY_LABEL, Rates
 from e2e.planes.waiting import side_by_side, until
 
@@ -31,7 +31,7 @@ class OnHub(Protocol):
     def hub(self) -> Plane: ...
 
     @property
-    def controller_manager(self) -> Running:
+    def controller_manager(self) -> Restartable:
         """What takes a new address of a member only at its start."""
         ...
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Running(Protocol):
+class Restartable(Protocol):
+    """Something that others have begun, and that can be made to begin anew."""
+
+    async def restart(self) -> None:
+        """The same again, at the same address and with the same data."""
+        ...
+
+
+class Running(Restartable, Protocol):
     """Something that serves from `up` to `stop`; see `process.ManagedProcess`."""
 
     @property
@@ -17,10 +25,6 @@ class Running(Protocol):
 
     async def up(self) -> None:
         """Begins, and serves when this returns."""
-        ...
-
-    async def restart(self) -> None:
-        """The same again, at the same address and with the same data."""
         ...
 
     async def stop(self) -> None: ...

@@ -178,26 +178,13 @@ async def delete_pods(host: Plane, app: str) -> None:
 
 
 class Controllers:
-    """karmada-controller-manager, in a pod."""
+    """karmada-controller-manager, in a pod that karmadactl began."""
 
     def __init__(self, host: Plane) -> None:
-        self.name: Final = CONTROLLERS
         self._host = host
 
-    def start(self) -> None:
-        """karmadactl did."""
-
-    async def up(self) -> None:
-        """karmadactl did."""
-
     async def restart(self) -> None:
-        await delete_pods(self._host, self.name)
-
-    async def stop(self) -> None:
-        raise NotImplementedError("its Deployment would start it again")
-
-    async def crash(self) -> None:
-        raise NotImplementedError("its Deployment would start it again")
+        await delete_pods(self._host, CONTROLLERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cell_builders.candidates import DEPLOYMENT as NAME
 from cell_builders.candidates import OTHER, UID, an_owner
-from compute_api_types.template_hash import HashVerdict
+from compute_api_types.template_hash import HashVerdict, derive_template_hash
 from compute_cell_operator.deployment.observe import FoundInstance, LocationsSeen, Seen
 from compute_cell_operator.deployment.slots import Candidate, derive_slots
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
@@ -17,7 +17,7 @@ from compute_cell_operator.plane_names import CELL
 from compute_cell_operator.told import Told
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.objects import Metadata, Unreadable
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.wire import Json, JsonObject, member_object
 
 NAMESPACE = "ns-1"
 KEY = ObjectKey(CELL, DEPLOYMENT, NAMESPACE, NAME)
@@ -138,13 +138,15 @@ def a_seen(
         deletion_timestamp="2026-06-20T08:00:00Z" if deleting else "",
         annotations=annotations or {},
     )
+    spec = a_spec(desired) if spec is None else spec
     return Seen(
         key=KEY,
         metadata=metadata,
-        spec=a_spec(desired) if spec is None else spec,
+        spec=spec,
         status=status or {},
         slots=slots,
         instances=by_name,
+        template_hash=derive_template_hash(member_object(spec, "template")),
         networking=networking,
         locations=locations
         if isinstance(locations, Unreadable)

@@ -45,11 +45,10 @@ def collect_rarely() -> None:
 
 def freeze_heap() -> None:
     """After the first sync: what is in memory now stays, so the collector need not look at it
-    again, and what the start has left free goes back to the system.
+    again.
     """
     gc.collect()
     gc.freeze()
-    trim()
 
 
 def trim() -> None:

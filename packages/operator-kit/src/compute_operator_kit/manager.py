@@ -83,7 +83,7 @@ class Manager:
         self._owes_report = False
         self._is_stopping = False
         self._listed_at = runtime.means.clock.monotonic()  # when some first list last went on
-        self._is_looking = False  # whether the lists are in
+        self._was_filling = False  # when last asked: whether to ask again soon
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = ZERO
         runtime.means.planes.listen(self)
@@ -176,7 +176,7 @@ class Manager:
         such rounds.
         """
         now = self._means.clock.monotonic()
-        wanted = now + (LOOK_WHILE_FILLING if self._is_looking else REPORT_EVERY)
+        wanted = now + (LOOK_WHILE_FILLING if self._was_filling else REPORT_EVERY)
         if self._owes_report and self._reported_at is not None:
             wanted = min(wanted, self._reported_at + REPORTS_APART)
         for station in filter(self._has_worker, self._turns):
@@ -215,7 +215,7 @@ class Manager:
         """
         now = self._means.clock.monotonic()
         is_filling = self._means.planes.starting > 0 and now - self._listed_at < NEXT_PAGE_WITHIN
-        self._is_looking = is_filling
+        self._was_filling = is_filling
         return is_filling
 
     def _start_all(self, *, only_urgent: bool) -> None:

@@ -80,12 +80,12 @@ class Seen:
     status: JsonObject
     slots: Slots
     instances: Mapping[str, FoundInstance]  # by name: ours, and foreign ones in our slots
+    template_hash: str
     networking: State
     locations: LocationsSeen | Unreadable  # nothing in it while networking is off
     network: NetworkSeen | Unreadable  # the same
     is_namespace_deleting: bool = False
     cell_city: str = ""  # "" where the cell does not know its city
-    template_hash: str = ""  # as remembered; "" where it has to be derived
     owned: tuple[FoundInstance, ...] = field(default=())
 
     @property
@@ -137,9 +137,8 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     body = deployment.read()  # shared: nothing below, nor the plan, changes it
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
-    template_hash = around.revisions.derive_hash(template)
-    judge = around.revisions.judge_by(template)
-    instances = {one.key.name: _read_instance(one, judge) for one in found}
+    revision = around.revisions.read(template)
+    instances = {one.key.name: _read_instance(one, revision.judge) for one in found}
     slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
     is_on = around.networking is State.ON
     return Seen(
@@ -156,7 +155,7 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
         else NetworkSeen(()),
         is_namespace_deleting=_is_namespace_deleting(key, caches),
         cell_city=around.cell_city,
-        template_hash=template_hash,
+        template_hash=revision.hash,
         owned=tuple(instances[one.name] for one in slots.owned),
     )
 

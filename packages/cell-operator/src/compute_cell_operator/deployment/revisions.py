@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 from compute_api_types.template_hash import (
     HashVerdict,
@@ -20,48 +21,50 @@ from compute_api_types.template_hash import (
 )
 from compute_operator_kit.wire import JsonObject, encode
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 REMEMBERED: Final = 4096  # verdicts of 200 bytes; one or two for each deployment of a large cell
 
 
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What a template is to Instances."""
+
+    hash: str  # what those made from it are to record
+    judge: Callable[[str], HashVerdict]  # what a recorded hash is to it
+
+
 class Revisions:
-    """The last verdicts, and the last hashes."""
+    """The last hashes and verdicts."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[bytes, str], HashVerdict] = OrderedDict()
         self._hashes: OrderedDict[bytes, str] = OrderedDict()
+        self._verdicts: OrderedDict[tuple[bytes, str], HashVerdict] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._hashes) + len(self._verdicts)
 
-    def derive_hash(self, template: JsonObject) -> str:
-        """What Instances made from this template are to record."""
-        content = _digest(template)
-        known = self._hashes.get(content)
-        if known is None:
-            known = self._hashes[content] = derive_template_hash(template)
-            if len(self._hashes) > REMEMBERED:
-                self._hashes.popitem(last=False)
-        else:
-            self._hashes.move_to_end(content)
-        return known
+    def read(self, template: JsonObject) -> Revision:
+        content = blake2b(encode(template), digest_size=16).digest()
+        current = _recall(self._hashes, content, partial(derive_template_hash, template))
 
-    def judge_by(self, template: JsonObject) -> Callable[[str], HashVerdict]:
-        """What recorded hashes are to this template."""
-        return partial(self._judge, template, _digest(template))
+        def judge(recorded: str) -> HashVerdict:
+            if recorded == current:
+                return HashVerdict.CURRENT
+            derive = partial(judge_template_hash, recorded, template)
+            return _recall(self._verdicts, (content, recorded), derive)
 
-    def _judge(self, template: JsonObject, content: bytes, recorded: str) -> HashVerdict:
-        if recorded and recorded == self._hashes.get(content):
-            return HashVerdict.CURRENT
-        place = (content, recorded)
-        known = self._known.get(place)
-        if known is None:
-            known = self._known[place] = judge_template_hash(recorded, template)
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(place)
-        return known
+        return Revision(current, judge)
 
 
-def _digest(template: JsonObject) -> bytes:
-    return blake2b(encode(template), digest_size=16).digest()
+def _recall(known: OrderedDict[K, V], key: K, derive: Callable[[], V]) -> V:
+    """What is remembered, or derived and remembered; what was not asked for longest goes first."""
+    found = known.get(key)
+    if found is None:
+        found = known[key] = derive()
+        if len(known) > REMEMBERED:
+            known.popitem(last=False)
+    else:
+        known.move_to_end(key)
+    return found

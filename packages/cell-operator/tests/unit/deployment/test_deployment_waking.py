@@ -103,43 +103,31 @@ def test_an_instance_that_comes_or_goes_wakes_its_deployment() -> None:
         assert list(mapping.map_instance(one, caches)) == [WEB]
 
 
+def test_a_template_is_hashed_once_however_often_it_is_looked_at() -> None:
+    revisions = Revisions()
+    first, again = revisions.read({"spec": {"a": 1}}), revisions.read({"spec": {"a": 1}})
+    assert first.hash == derive_template_hash({"spec": {"a": 1}})
+    assert again.hash is first.hash
+    assert revisions.read({"spec": {"a": 2}}).hash == derive_template_hash({"spec": {"a": 2}})
+
+
 def test_a_verdict_on_a_template_is_remembered_by_its_content() -> None:
     revisions = Revisions()
-    template: JsonObject = {"spec": {"a": 1}}
-    recorded = derive_template_hash(template)
-    assert revisions.judge_by(template)(recorded) is HashVerdict.CURRENT
-    assert revisions.judge_by({"spec": {"a": 1}})(recorded) is HashVerdict.CURRENT
+    recorded = derive_template_hash({"spec": {"a": 1}})
+    assert revisions.read({"spec": {"a": 1}}).judge(recorded) is HashVerdict.CURRENT
     assert len(revisions) == 1
-    assert revisions.judge_by({"spec": {"a": 2}})(recorded) is HashVerdict.STALE
-    assert revisions.judge_by(template)("v1-0000000000000000") is HashVerdict.STALE
+    for _ in range(2):
+        assert revisions.read({"spec": {"a": 2}}).judge(recorded) is HashVerdict.STALE
+    assert len(revisions) == 3
+    judge = revisions.read({"spec": {"a": 1}}).judge
+    assert judge("v1-0000000000000000") is HashVerdict.STALE
+    assert judge("") is HashVerdict.STALE
+    assert judge("v9-x") is HashVerdict.NOT_JUDGED
 
 
 def test_no_more_verdicts_are_remembered_than_a_cell_needs() -> None:
     revisions = Revisions()
-    judge = revisions.judge_by({})
+    judge = revisions.read({}).judge
     for number in range(REMEMBERED + 10):
         judge(f"v1-{number}")
-    assert len(revisions) == REMEMBERED
-
-
-def test_a_remembered_hash_is_the_templates_own_and_makes_its_instances_current() -> None:
-    revisions = Revisions()
-    template: JsonObject = {"spec": {"a": 1}}
-    recorded = revisions.derive_hash(template)
-    assert recorded == derive_template_hash(template)
-    assert revisions.derive_hash({"spec": {"a": 1}}) is recorded
-    assert revisions.derive_hash({"spec": {"a": 2}}) == derive_template_hash({"spec": {"a": 2}})
-    assert revisions.judge_by(template)(recorded) is HashVerdict.CURRENT
-    assert revisions.judge_by({"spec": {"a": 2}})(recorded) is HashVerdict.STALE
-    assert revisions.judge_by(template)("") is HashVerdict.STALE
-    assert revisions.judge_by(template)("v9-x") is HashVerdict.NOT_JUDGED
-
-
-def test_hashes_of_old_templates_do_not_pile_up() -> None:
-    revisions = Revisions()
-    first = revisions.derive_hash({"spec": {"a": -1}})
-    for number in range(REMEMBERED):
-        revisions.derive_hash({"spec": {"a": number}})
-    again = revisions.derive_hash({"spec": {"a": -1}})
-    assert again == first
-    assert again is not first
+    assert len(revisions) == 1 + REMEMBERED

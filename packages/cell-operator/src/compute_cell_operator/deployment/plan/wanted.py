@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compute_api_types import labels, names, reasons
-from compute_api_types.template_hash import derive_template_hash
 from compute_cell_operator.deployment.observe import Seen
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.network.plan import refer_to_location
@@ -62,7 +61,7 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     if location:
         spec["location"] = refer_to_location(location)
     spec["controller"] = {
-        "templateHash": seen.template_hash or derive_template_hash(seen.template),
+        "templateHash": seen.template_hash,
         "schedulingGates": [{"name": gate} for gate in (*gates, labels.QUOTA_GATE)],
     }
     born: JsonMapping = {
