@@ -11,6 +11,7 @@ import argparse
 import importlib
 import json
 import os
+import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -69,7 +70,8 @@ def main() -> int:
     name: str = parser.parse_args().name
     rows: list[Row] = importlib.import_module(f"bench.{name}").run()
     load = ", ".join(f"{average:.2f}" for average in os.getloadavg())
-    print(f"\n{name}, on {os.cpu_count()} cores, load {load}\n{table(rows)}")
+    python = f"Python {platform.python_version()} ({sys.base_prefix})"
+    print(f"\n{name}, on {os.cpu_count()} cores, load {load}, {python}\n{table(rows)}")
     RESULTS.mkdir(exist_ok=True)
     remembered = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
     (RESULTS / f"{name}.json").write_text(remembered + "\n", "utf-8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -21,6 +22,8 @@ LONGEST_LABEL: Final = 63
 # `-<ordinal>` up to 10⁹ still fits 63 behind these 52.
 _LONGEST_DEPLOYMENT: Final = 52
 _KEPT_OF_DEPLOYMENT: Final = 41
+# Whoever looks at a Workload asks for its names several times within a moment.
+_REMEMBERED: Final = 256
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
@@ -79,6 +82,7 @@ class DeploymentNames:
     hashed: str
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def derive_deployment_names(
     *, workload: str, workload_uid: str, placement: str, city_code: str
 ) -> DeploymentNames:

@@ -122,6 +122,10 @@ class Operator:
 
     # the life of a process -----------------------------------------------------------------------
 
+    @property
+    def is_pressed(self) -> bool:
+        return self.manager.is_pressed
+
     def start(self) -> None:
         """What every replica does: engages its planes, so that caches are warm."""
         for plane in self._known_planes():

@@ -9,15 +9,25 @@ that rest on it and everything destructive ask again (management.md 4).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from compute_management_operator.identities import Place
 from compute_management_operator.kinds import NAMESPACE
+from compute_operator_kit.cache import View
 from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
 from compute_operator_kit.kube import Kube
-from compute_operator_kit.objects import Absent
+from compute_operator_kit.objects import Absent, Metadata
 
 FindKube: TypeAlias = Callable[[PlaneName], Kube]
+
+
+@dataclass(frozen=True, slots=True)
+class _Witness:
+    """An object that lived in a namespace when its UID was read."""
+
+    name: str
+    uid: Uid
 
 
 class ProjectNamespaces:
@@ -27,7 +37,7 @@ class ProjectNamespaces:
         self._kube_of = kube_of
         self._uids: dict[Place, Uid] = {}
         self._places: dict[Uid, Place] = {}
-        self._proven: dict[Place, set[Uid]] = {}
+        self._witnesses: dict[Place, _Witness] = {}
 
     def __len__(self) -> int:
         return len(self._uids)
@@ -50,33 +60,34 @@ class ProjectNamespaces:
             self._places[uid] = place
         return uid
 
-    async def prove(self, place: Place, inhabitant: Uid) -> Uid | Absent:
-        """The UID of the namespace in which this very object lives, asked for once per object.
+    def find_proven(self, inhabitant: Metadata, beside: View) -> Uid | None:
+        """The UID of the namespace in which this very object lives, if that is known for sure.
 
-        An object never outlives its namespace: once read beside it, the UID holds for its life.
+        A namespace goes after all that lives in it, so what lives in one at the same time lives in
+        the same: where the object that was read beside the UID is still there, both do.
         """
-        found = self.find_uid(place)
-        if found is not None and inhabitant in self._proven.get(place, ()):
-            return found
-        return await self.read_beside(place, inhabitant)
+        place = Place(beside.plane, inhabitant.namespace)
+        witness = self._witnesses.get(place)
+        if witness is None or not beside.has_reached(inhabitant.resource_version):
+            return None
+        entry = beside.entry(place.namespace, witness.name)
+        is_there = entry is not None and entry.metadata.uid == witness.uid
+        return self._uids.get(place) if is_there else None
 
-    async def read_beside(self, place: Place, inhabitant: Uid) -> Uid | Absent:
+    async def read_beside(self, inhabitant: Metadata, plane: PlaneName) -> Uid | Absent:
         """As the project says now, while this object lives there."""
+        place = Place(plane, inhabitant.namespace)
         uid = await self.read(place)
         if not isinstance(uid, Absent):
-            self._proven.setdefault(place, set()).add(inhabitant)
+            self._witnesses[place] = _Witness(inhabitant.name, inhabitant.uid)
         return uid
-
-    def disown(self, place: Place, inhabitant: Uid) -> None:
-        """The object is gone: what was proven for it is no longer kept."""
-        self._proven.get(place, set()).discard(inhabitant)
 
     async def find_or_read(self, place: Place) -> Uid | Absent:
         found = self.find_uid(place)
         return await self.read(place) if found is None else found
 
     def forget(self, place: Place) -> None:
-        self._proven.pop(place, None)
+        self._witnesses.pop(place, None)
         uid = self._uids.pop(place, None)
         if uid is not None:
             del self._places[uid]

@@ -128,6 +128,10 @@ class Operator:
 
     # the life of a process -----------------------------------------------------------------------
 
+    @property
+    def is_pressed(self) -> bool:
+        return self.writers.is_pressed
+
     def start(self) -> None:
         """What every replica does: engages the planes it was told of and looks for others."""
         for plane in self._known_planes():

@@ -144,6 +144,8 @@ class View(Protocol):
 
     def index_values(self, index: str) -> tuple[str, ...]: ...
 
+    def has_reached(self, resource_version: str) -> bool: ...
+
 
 class Caches(Protocol):
     """All stores of all engaged planes, for reading."""
@@ -232,6 +234,13 @@ class Store:
     def index_values(self, index: str) -> tuple[str, ...]:
         """Every value the index knows, sorted."""
         return tuple(sorted(self._index(index)))
+
+    def has_reached(self, resource_version: str) -> bool:
+        """Whether everything up to this version has been seen: what is held lived then.
+
+        Not so in the middle of a list: it brings what is new before it tells what is gone.
+        """
+        return self._seen >= parse_version(resource_version)
 
     def _index(self, index: str) -> dict[str, dict[_Place, None]]:
         found = self._indexes.get(index)

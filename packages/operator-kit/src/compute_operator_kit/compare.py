@@ -21,6 +21,7 @@ from compute_operator_kit.wire import (
     JsonObject,
     JsonValue,
     encode_canonical,
+    is_map,
     member_list,
     member_object,
 )
@@ -41,6 +42,8 @@ class Difference:
         return bool(self.steps)
 
     def __add__(self, other: Difference) -> Difference:
+        if not other.steps:
+            return self  # nearly always
         return Difference(self.steps + other.steps, self.needs_version or other.needs_version)
 
 
@@ -130,7 +133,7 @@ def _compare_texts(metadata: JsonObject, name: str, wanted: Mapping[str, str | N
         for key, value in sorted(wanted.items())
         if found.get(key) != value
     ]
-    return Difference(tuple(steps))
+    return Difference(tuple(steps)) if steps else _EQUAL
 
 
 def _compare_owners(metadata: JsonObject, wanted: Owned) -> Difference:
@@ -190,11 +193,11 @@ def _compare_part(
         step = PatchStep(PatchOp.REMOVE, pointer(*path))
         return Difference((step,)) if name in members else _EQUAL
     at = members.get(name)
-    if isinstance(value, Mapping) and isinstance(at, dict):
+    if is_map(value) and isinstance(at, dict):
         return _compare_parts(at, value, path)
     if name in members and is_same(at, value):
         return _EQUAL
     # A map that was not there is set whole, which would undo what somebody else put there since.
-    needs_version = isinstance(value, Mapping)
+    needs_version = is_map(value)
     step = PatchStep(PatchOp.ADD, pointer(*path), without_nones(value))
     return Difference((step,), needs_version)

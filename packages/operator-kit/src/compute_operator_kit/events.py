@@ -2,7 +2,8 @@
 never raises.
 
 Recording puts a value into a bounded queue and returns; `run` does the writing, so that no pass
-waits for an Event or fails with it. Core `v1` is the one event API that every plane serves.
+waits for an Event or fails with it. While all workers are busy it waits: an Event costs as much as
+a write that brings somebody's Workload on. Core `v1` is the one event API that every plane serves.
 Messages carry data of others: they are escaped and cut here, and never used as a format.
 """
 
@@ -44,6 +45,11 @@ REFILL: Final = timedelta(minutes=5)
 # kind first (neighbours.md 2.1), and that is where the story of a Workload begins.
 TRIES: Final = 5
 LONGEST_PAUSE: Final = timedelta(seconds=30)
+# How long what is worth telling waits for what is to be done, and how often it looks.
+GIVES_WAY_FOR: Final = timedelta(seconds=30)
+LOOKS_EVERY: Final = timedelta(milliseconds=250)
+# Then there may be something to tell on every plane, and each request needs a connection.
+AT_ONCE: Final = 8
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +78,14 @@ class Reporter:
 
     component: str
     instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What is to be told, and when it happened."""
+
+    emit: Emit
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +130,19 @@ class Recorder:
     """Records Events on every plane of one process."""
 
     def __init__(
-        self, find: Callable[[PlaneName], Events | None], reporter: Reporter, clock: Clock
+        self,
+        find: Callable[[PlaneName], Events | None],
+        reporter: Reporter,
+        clock: Clock,
+        is_pressed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._find = find
         self._reporter = reporter
         self._clock = clock
-        self._pending: dict[PlaneName, deque[Emit]] = {}
+        self._is_pressed = is_pressed
+        self._pending: dict[PlaneName, deque[Noted]] = {}
         self._busy: set[PlaneName] = set()
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -141,7 +161,8 @@ class Recorder:
         if len(pending) >= QUEUE_LIMIT:
             self._drop("QueueFull")
             return
-        pending.append(emit)
+        # What it came after has happened, and holds a whole object in memory.
+        pending.append(Noted(replace(emit, after=None), self._clock.now()))
         self._idle.clear()
         self._wake.set()
 
@@ -150,6 +171,7 @@ class Recorder:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wake.wait()
+                await self._give_way()
                 self._wake.clear()
                 for plane in sorted(self._pending.keys() - self._busy):
                     self._busy.add(plane)
@@ -159,20 +181,31 @@ class Recorder:
         """Waits until everything recorded is written or dropped; `run` must be running."""
         await self._idle.wait()
 
+    async def _give_way(self) -> None:
+        """Not longer than people would wait, and not until a queue overflows."""
+        until = self._clock.monotonic() + GIVES_WAY_FOR
+        while self._is_pressed() and self._clock.monotonic() < until:
+            if any(len(pending) > QUEUE_LIMIT // 2 for pending in self._pending.values()):
+                return
+            await self._clock.sleep(LOOKS_EVERY)
+
     async def _write_all(self, plane: PlaneName) -> None:
         pending = self._pending[plane]
-        while pending:
+        for _ in range(len(pending)):  # what comes meanwhile gives way again
             try:
                 await self._write(pending.popleft())
             except (ReconcileError, UndecodableError, TimeoutError) as cause:
                 self._drop(cause.reason if isinstance(cause, ReconcileError) else "Unreadable")
-        del self._pending[plane]
         self._busy.discard(plane)
+        if pending:
+            self._wake.set()
+            return
+        del self._pending[plane]
         if not self._pending:
             self._idle.set()
 
-    async def _write(self, emit: Emit) -> None:
-        now = self._clock.now()
+    async def _write(self, noted: Noted) -> None:
+        emit, now = noted.emit, noted.at
         repeat, is_repeated = self._count(emit, now)
         if not self._take_token(_about(emit)):
             self._drop("RateLimited")
@@ -197,10 +230,12 @@ class Recorder:
         """What a server answers once it no longer puts us off; only its own plane waits."""
         for _ in range(TRIES - 1):
             try:
-                return await send()
+                async with self._room:
+                    return await send()
             except ThrottledError as put_off:
                 await self._clock.sleep(min(put_off.retry_after, LONGEST_PAUSE))
-        return await send()
+        async with self._room:
+            return await send()
 
     def _count(self, emit: Emit, now: datetime) -> tuple[Repeat, bool]:
         """Counts before asking for a token, so that what is held back shows in the next count."""

@@ -55,6 +55,11 @@ class Wired(Protocol):
     @property
     def planes(self) -> Planes: ...
 
+    @property
+    def is_pressed(self) -> bool:
+        """Whether more is to be done than workers can do now."""
+        ...
+
     def start(self) -> None: ...
 
     async def lead(self) -> None: ...
@@ -101,7 +106,11 @@ class House(ABC, Generic[OperatorT]):
         self.metrics = Metrics(frame.component, frame.version)
         self.tracing = build_tracing(settings.telemetry, frame.component, frame.version)
         self.recorders = Recorders.speaking_as(
-            Reporter(frame.component, self._identity), self.voices, self._find_events, clock
+            Reporter(frame.component, self._identity),
+            self.voices,
+            self._find_events,
+            clock,
+            lambda: self.operator.is_pressed,
         )
         self._certificates: list[ServingCertificate] = []
         self._is_leading = False

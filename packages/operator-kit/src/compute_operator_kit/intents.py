@@ -19,7 +19,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import OwnerReference
-from compute_operator_kit.wire import JsonMapping, JsonValue
+from compute_operator_kit.wire import JsonMapping, JsonValue, is_map
 
 # After a guard refused: often enough to be no delay, seldom enough to be no load (management.md 4,
 # 5).
@@ -267,7 +267,7 @@ def build_new(intent: Ensure) -> dict[str, JsonValue]:
     body: JsonValue = head
     for layer in (intent.initial, wanted.parts, wanted.whole, {"metadata": metadata}):
         body = _merge(body, layer)
-    return dict(body) if isinstance(body, Mapping) else {}
+    return dict(body) if is_map(body) else {}
 
 
 def owner_as_json(owner: OwnerReference) -> dict[str, JsonValue]:
@@ -289,7 +289,7 @@ def owner_as_json(owner: OwnerReference) -> dict[str, JsonValue]:
 
 def _merge(under: JsonValue, over: JsonValue) -> JsonValue:
     """`over` wins member by member; None in it means that the member is not there."""
-    if not isinstance(under, Mapping) or not isinstance(over, Mapping):
+    if not is_map(under) or not is_map(over):
         return over
     merged = dict(under)
     for name, value in over.items():
@@ -302,6 +302,6 @@ def _merge(under: JsonValue, over: JsonValue) -> JsonValue:
 
 def without_nones(value: JsonValue) -> JsonValue:
     """None among the fields we own says that a member is not there; it is never sent."""
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return value
     return {name: without_nones(inner) for name, inner in value.items() if inner is not None}

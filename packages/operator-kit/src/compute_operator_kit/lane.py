@@ -62,7 +62,8 @@ class Lane:
             raise BreakerOpenError(
                 "BreakerOpen", f"asking {self.plane!r}: it does not answer", plane=self.plane
             )
-        pause = self._pause.left(self._clock.monotonic())
+        now = self._clock.monotonic()
+        pause = self._pause.left(now)
         if pause > ZERO:
             raise ThrottledError(
                 "TooManyRequests",
@@ -70,7 +71,7 @@ class Lane:
                 retry_after=pause,
                 plane=self.plane,
             )
-        wait = self._bucket.take(self._clock.monotonic())
+        wait = self._bucket.take(now)
         if wait > ZERO:
             await self._clock.sleep(wait)
 

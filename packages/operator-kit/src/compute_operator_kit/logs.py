@@ -21,6 +21,7 @@ from typing import Final, TextIO
 from typing_extensions import override
 
 from compute_operator_kit.printable import cut_to_bytes, escape_unprintable
+from compute_operator_kit.wire import encode
 
 MAX_VALUE_BYTES: Final = 4096
 MAX_STACK_BYTES: Final = 16384
@@ -105,7 +106,7 @@ class JsonFormatter(logging.Formatter):
 
     @override
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
+        line: dict[str, str | float | None] = {
             "ts": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -114,7 +115,7 @@ class JsonFormatter(logging.Formatter):
         line.update((name, _jsonable(value)) for name, value in gather_keys(record).items())
         if record.exc_info:
             line["stack"] = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
-        return _ENCODER.encode(line)
+        return _encode(line)
 
 
 class TextFormatter(logging.Formatter):
@@ -138,8 +139,19 @@ def _cut(value: object) -> str:
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=True, default=_cut)
 
 
-def _jsonable(value: object) -> object:
-    return value if isinstance(value, bool | int | float | None) else _cut(value)
+def _encode(line: Mapping[str, str | float | None]) -> str:
+    """ASCII is what both codecs give alike, and the quick one knows nothing else."""
+    try:
+        text = encode(line).decode("ascii")
+    except (UnicodeDecodeError, TypeError):  # another script; a lone surrogate or a huge number
+        return _ENCODER.encode(line)
+    return text if text.isprintable() else _ENCODER.encode(line)
+
+
+def _jsonable(value: object) -> str | float | None:
+    if type(value) is str:  # nearly always
+        return cut_to_bytes(value, MAX_VALUE_BYTES)
+    return value if value is None or isinstance(value, int | float) else _cut(value)
 
 
 def _key(name: str) -> str:

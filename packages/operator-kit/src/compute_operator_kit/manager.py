@@ -37,6 +37,7 @@ REPORTS_APART: Final = timedelta(seconds=1)
 # not waited for.
 NEXT_PAGE_WITHIN: Final = timedelta(milliseconds=500)
 LOOK_WHILE_FILLING: Final = timedelta(milliseconds=100)
+PRESSED_FOR: Final = timedelta(milliseconds=250)  # between two passes a worker is free a moment
 SORTED_AT_ONCE: Final = 64  # keys of first lists; a few milliseconds' worth
 
 
@@ -84,6 +85,7 @@ class Manager:
         self._is_stopping = False
         self._listed_at = runtime.means.clock.monotonic()  # when some first list last went on
         self._was_filling = False  # when last asked: whether to ask again soon
+        self._full_at: timedelta | None = None  # when every worker was busy last
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = ZERO
         runtime.means.planes.listen(self)
@@ -133,6 +135,13 @@ class Manager:
         if station is None:
             raise InvariantError(f"waking {key}: there is no controller {controller!r}")
         station.wake(key, priority)
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether every worker was busy a moment ago."""
+        if self._full_at is None:
+            return False
+        return self._means.clock.monotonic() - self._full_at < PRESSED_FOR
 
     def stop(self) -> None:
         """Takes no more keys; `run` returns when what is in flight has ended, or was aborted."""
@@ -264,6 +273,8 @@ class Manager:
         self._active[station.controller.name] += 1
         task = asyncio.create_task(self._pass(station, taken), name=f"pass:{taken.key}")
         self._tasks.add(task)
+        if len(self._tasks) >= self._runtime.workers.total:
+            self._full_at = self._means.clock.monotonic()
 
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)

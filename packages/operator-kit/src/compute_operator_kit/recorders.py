@@ -24,13 +24,14 @@ class Recorders:
         voices: Mapping[Kind, str],
         find: Callable[[PlaneName], Events | None],
         clock: Clock,
+        is_pressed: Callable[[], bool] = lambda: False,
     ) -> Recorders:
         """All of one process: `voices` are the reporters' names by the kind they speak about."""
         by_kind = {
-            kind: Recorder(find, Reporter(name, own.instance), clock)
+            kind: Recorder(find, Reporter(name, own.instance), clock, is_pressed)
             for kind, name in voices.items()
         }
-        return cls(Recorder(find, own, clock), by_kind)
+        return cls(Recorder(find, own, clock, is_pressed), by_kind)
 
     def record(self, emit: Emit) -> None:
         self._by_kind.get(emit.key.kind, self._own).record(emit)

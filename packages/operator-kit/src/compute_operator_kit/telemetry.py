@@ -5,7 +5,8 @@ The exposition has exactly the names and labels of `metrics_catalogue.py`: the e
 add no scope labels and no target, and instruments carry no unit, which it would append. A
 measurement that does not fit the catalogue is dropped and said once, because telemetry never
 raises. What is measured is gathered in plain numbers and handed to the library when somebody asks:
-a pass measures a dozen times, and a scrape comes every few seconds. Exporting traces is optional
+a pass measures a dozen times, and a scrape comes every few seconds; durations are counted into
+buckets at once (`histograms.py`). Exporting traces is optional
 and its library is imported only when an endpoint is configured; without one no span is made. Builds
 providers of its own; the global ones stay untouched.
 """
@@ -28,6 +29,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from prometheus_client import CollectorRegistry, generate_latest
 
 from compute_operator_kit.configuration import ConfigurationError
+from compute_operator_kit.histograms import Histograms
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.metrics_catalogue import EVERY_METRIC, Metric, MetricType
 from compute_operator_kit.settings import TelemetrySettings
@@ -36,8 +38,6 @@ from compute_operator_kit.strict_yaml import Problem
 SCOPE: Final = "compute_operator_kit"
 BUILD_INFO: Final = "compute_build_info"
 EXPORT_TIMEOUT_SECONDS: Final = 5.0
-# Durations gathered before they are handed on in any case: a few milliseconds' worth.
-MOST_GATHERED: Final = 512
 
 _Labels: TypeAlias = Mapping[str, str]
 _Series: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, then its labels
@@ -46,23 +46,28 @@ logger = logging.getLogger(__name__)
 
 
 class OtelMeasures:
-    """The port `Measures` on OpenTelemetry instruments made from a catalogue.
+    """The port `Measures`: OpenTelemetry instruments made from a catalogue, and our histograms.
 
     `flush` brings the instruments up to date; who reads them calls it before. Reconciling and
     admission measure from threads of their own.
     """
 
-    def __init__(self, meter: metrics.Meter, catalogue: Sequence[Metric] = EVERY_METRIC) -> None:
+    def __init__(
+        self,
+        meter: metrics.Meter,
+        histograms: Histograms,
+        catalogue: Sequence[Metric] = EVERY_METRIC,
+    ) -> None:
         self._labels = {metric.name: frozenset(metric.labels) for metric in catalogue}
         self._refused: set[str] = set()
         self._lock = Lock()
         self._turn = Lock()  # of handing on: a level must not be overtaken by an older one
         self._sums: dict[_Series, tuple[str, _Labels, int]] = {}
         self._levels: dict[_Series, tuple[str, _Labels, float]] = {}
-        self._values: list[tuple[str, _Labels, float]] = []
-        counters, gauges, histograms = (
+        self._histograms = histograms
+        counters, gauges = (
             [metric for metric in catalogue if metric.type is kind]
-            for kind in (MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM)
+            for kind in (MetricType.COUNTER, MetricType.GAUGE)
         )
         self._counters = {
             metric.name: meter.create_counter(metric.name, description=metric.help)
@@ -71,14 +76,6 @@ class OtelMeasures:
         self._gauges = {
             metric.name: meter.create_gauge(metric.name, description=metric.help)
             for metric in gauges
-        }
-        self._histograms = {
-            metric.name: meter.create_histogram(
-                metric.name,
-                description=metric.help,
-                explicit_bucket_boundaries_advisory=metric.buckets,
-            )
-            for metric in histograms
         }
         for metric in counters:
             if not metric.labels:
@@ -105,12 +102,8 @@ class OtelMeasures:
         if name not in self._histograms or not self._fits(name, labels):
             self._refuse(name)
             return
-        with self._lock:
-            # Two clocks may disagree about which moment came first; a duration is never negative.
-            self._values.append((name, labels, max(0.0, value)))
-            is_full = len(self._values) >= MOST_GATHERED
-        if is_full:
-            self.flush()
+        # Two clocks may disagree about which moment came first; a duration is never negative.
+        self._histograms.observe(name, max(0.0, value), labels)
 
     def flush(self) -> None:
         """Hands on what was gathered."""
@@ -118,13 +111,10 @@ class OtelMeasures:
             with self._lock:
                 sums, self._sums = self._sums, {}
                 levels, self._levels = self._levels, {}
-                values, self._values = self._values, []
             for name, labels, amount in sums.values():
                 self._counters[name].add(amount, labels)
             for name, labels, level in levels.values():
                 self._gauges[name].set(level, labels)
-            for name, labels, value in values:
-                self._histograms[name].record(value, labels)
 
     def _fits(self, name: str, labels: _Labels) -> bool:
         wanted = self._labels[name]
@@ -155,7 +145,11 @@ class Metrics:
             resource=resource,
             shutdown_on_exit=False,
         )
-        self.measures = OtelMeasures(self._provider.get_meter(SCOPE), catalogue)
+        histograms = Histograms(
+            metric for metric in catalogue if metric.type is MetricType.HISTOGRAM
+        )
+        self._registry.register(histograms)
+        self.measures = OtelMeasures(self._provider.get_meter(SCOPE), histograms, catalogue)
         self.measures.gauge(BUILD_INFO, 1, component=component, version=version)
 
     def render(self) -> bytes:

@@ -72,6 +72,11 @@ def decode_object(raw: bytes) -> JsonObject:
     return decoded
 
 
+def is_map(value: JsonValue) -> TypeGuard[JsonMapping]:
+    """Whether it is an object; asked of every member of what is sent, and nearly all are dicts."""
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def member_object(parent: Mapping[str, Json], name: str) -> JsonObject:
     """The object under `name`; empty where there is none."""
     member = parent.get(name)

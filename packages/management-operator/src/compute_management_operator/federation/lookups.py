@@ -1,7 +1,7 @@
 """Asks what no cache holds before a pass on a deployment: only what that pass will need.
 
 ```
-the deployment lives      the UID of its namespace, unless it is remembered and nothing rests on it;
+the deployment lives      the UID of its namespace, unless nothing rests on it or it is proven;
                           a left-over binding before its copy is made
 is going                  its namespace and the hub namespace, fresh: what is deleted rests on them
 is gone, a copy is left   the same, and how many more there are of that kind
@@ -64,15 +64,17 @@ class Lookups:
             return Fresh()
         place = Place(deployment.key.plane, deployment.key.namespace)
         known = self.namespaces.find_uid(place)
-        if known is None or not _is_recorded(deployment, names.derive_hub_namespace(known)):
-            # What this pass records must be so now.
-            uid = await self.namespaces.read_beside(place, deployment.metadata.uid)
-        elif self._lacks_copy(known, deployment, caches):
-            # What is written on the hub must be so for this very deployment.
-            uid = await self.namespaces.prove(place, deployment.metadata.uid)
-        else:
+        if known is not None and self._is_delivered(known, deployment, caches):
             return Fresh(namespace=known)
+        # What is recorded, or written on the hub, must be so for this very deployment.
+        metadata, beside = deployment.metadata, caches.view(place.plane, DEPLOYMENT)
+        proven = self.namespaces.find_proven(metadata, beside)
+        uid = proven or await self.namespaces.read_beside(metadata, place.plane)
         return await self._fresh(uid, deployment, caches)
+
+    def _is_delivered(self, uid: Uid, deployment: Deployment, caches: Caches) -> bool:
+        hub_name = names.derive_hub_namespace(uid)
+        return _is_recorded(deployment, hub_name) and not self._lacks_copy(uid, deployment, caches)
 
     def _lacks_copy(self, uid: Uid, deployment: Deployment, caches: Caches) -> bool:
         hub_name = names.derive_hub_namespace(uid)
@@ -104,7 +106,6 @@ class Lookups:
     async def _for_going(self, deployment: Deployment) -> Fresh:
         place = Place(deployment.key.plane, deployment.key.namespace)
         uid = await self.namespaces.read(place)
-        self.namespaces.disown(place, deployment.metadata.uid)
         hub_name = derive_hub_name(deployment, uid)
         return Fresh(namespace=uid, hub_namespace=await self._hub_namespace(hub_name))
 

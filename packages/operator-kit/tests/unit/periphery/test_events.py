@@ -17,8 +17,11 @@ from compute_operator_kit.errors import (
     UnavailableError,
 )
 from compute_operator_kit.events import (
+    AT_ONCE,
     BURST,
     EVENT,
+    GIVES_WAY_FOR,
+    LOOKS_EVERY,
     QUEUE_LIMIT,
     TRIES,
     Recorder,
@@ -48,6 +51,7 @@ class FakeEvents:
         self.next_error: ReconcileError | None = None
         self.hang = asyncio.Event()
         self.hang.set()
+        self.asked = 0
 
     async def create(self, key: ObjectKey, body: JsonMapping) -> Snapshot | AlreadyExists:
         await self._admit("create")
@@ -62,6 +66,7 @@ class FakeEvents:
         return self._store(key, self.stored[key.name] | decode_object(encode(body)))
 
     async def _admit(self, verb: str) -> None:
+        self.asked += 1
         await self.hang.wait()
         error, self.next_error = self.next_error, None
         if error is not None:
@@ -83,7 +88,8 @@ class World:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.planes: dict[PlaneName, FakeEvents] = {PLANE: FakeEvents()}
-        self.recorder = Recorder(self.planes.get, REPORTER, self.clock)
+        self.is_pressed = False
+        self.recorder = Recorder(self.planes.get, REPORTER, self.clock, lambda: self.is_pressed)
 
     @property
     def events(self) -> FakeEvents:
@@ -300,6 +306,66 @@ async def test_a_plane_that_hangs_does_not_hold_up_another(world: World) -> None
     slow.hang.set()
     await world.recorder.drain()
     assert slow.only["count"] == 1
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_events_wait_while_all_workers_are_busy_and_tell_when_it_happened(
+    world: World,
+) -> None:
+    world.is_pressed = True
+    happened = world.clock.now()
+    world.recorder.record(an_emit())
+    await settle()
+    world.clock.pass_time(LOOKS_EVERY)
+    await settle()
+    assert world.events.stored == {}
+
+    world.is_pressed = False
+    world.clock.pass_time(LOOKS_EVERY)
+    await world.recorder.drain()
+
+    assert world.events.only["firstTimestamp"] == happened.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_events_wait_no_longer_than_people_would(world: World) -> None:
+    world.is_pressed = True
+    world.recorder.record(an_emit())
+    await settle()
+    while world.events.stored == {}:
+        world.clock.pass_time(LOOKS_EVERY)
+        await settle()
+        assert world.clock.monotonic() <= GIVES_WAY_FOR + LOOKS_EVERY
+
+    assert world.clock.monotonic() >= GIVES_WAY_FOR
+
+
+async def test_events_wait_for_nobody_where_they_would_be_lost(world: World) -> None:
+    world.is_pressed = True
+    for number in range(QUEUE_LIMIT // 2 + 1):
+        world.recorder.record(an_emit(f"w-{number}"))
+    await world.recorder.drain()
+
+    assert world.recorder.dropped == 0
+    assert len(world.events.stored) == QUEUE_LIMIT // 2 + 1
+
+
+async def test_no_more_planes_are_told_at_once_than_connections_are_worth(world: World) -> None:
+    planes = [PlaneName(f"p-{number}") for number in range(2 * AT_ONCE)]
+    for plane in planes:
+        world.planes[plane] = FakeEvents()
+        world.planes[plane].hang.clear()
+        world.recorder.record(an_emit(plane=plane))
+    await settle()
+    assert sum(world.planes[plane].asked for plane in planes) == AT_ONCE
+
+    for plane in planes:
+        world.planes[plane].hang.set()
+    await world.recorder.drain()
+    assert all(world.planes[plane].only["count"] == 1 for plane in planes)
 
 
 async def test_what_a_hanging_plane_has_not_taken_is_bounded(world: World) -> None:
