@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, TypedDict
 
@@ -120,7 +119,7 @@ def a_copy(**changed: Unpack[CopyChanges]) -> Deployment:
         labels=routing | dict(changed.get("labels", IDENTITY)),
         annotations={} if stamped is None else {labels.PROJECT_GENERATION: stamped},
     )
-    key = replace(COPY_KEY, namespace=namespace)
+    key = ObjectKey(COPY_KEY.plane, COPY_KEY.kind, namespace, COPY_KEY.name)
     spec: JsonObject = {"cityCode": city, "scaleSettings": {"minReplicas": 2}}
     return Deployment(key, metadata, spec, changed.get("status", {}))
 

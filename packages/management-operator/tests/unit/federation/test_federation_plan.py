@@ -180,7 +180,8 @@ def test_hub_namespace_that_is_going_is_waited_for() -> None:
 def test_project_with_a_long_name_is_written_with_its_full_name_beside() -> None:
     name = "north-american-retail-storefront-production-environment-two"
     seen = a_moment(hub_namespace=Absent(), copy=Absent())
-    (made,) = plan(replace(seen, key=replace(KEY, plane=PlaneName(name))), NOW)
+    key = ObjectKey(PlaneName(name), KEY.kind, KEY.namespace, KEY.name)
+    (made,) = plan(replace(seen, key=key), NOW)
     assert isinstance(made, Ensure)
     label = labels.UPSTREAM_CLUSTER_NAME
     assert made.wanted.labels[label] == "cluster-h-b5aece8171cd0e48c3f2"

@@ -27,7 +27,7 @@ from compute_management_operator.federation.status import (
 )
 from compute_operator_kit.errors import InvalidSpecError, UnavailableError
 from compute_operator_kit.intents import Emit, Ensure, Owned, Plan, SetStatus, Wait
-from compute_operator_kit.keys import PlaneName
+from compute_operator_kit.keys import ObjectKey, PlaneName
 from compute_operator_kit.objects import Absent, Unreadable
 from compute_operator_kit.outcomes import Applied, Effect, Outcome
 from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, member_list
@@ -244,7 +244,7 @@ def test_generation_of_the_hub_is_told_as_one_of_the_project(
 
 
 def refused_by(plane: str, error: Exception) -> Applied:
-    key = replace(COPY_KEY, plane=PlaneName(plane))
+    key = ObjectKey(PlaneName(plane), COPY_KEY.kind, COPY_KEY.namespace, COPY_KEY.name)
     assert isinstance(error, InvalidSpecError | UnavailableError)
     return Applied((Outcome(Ensure(key, Owned(), "r"), Effect.FAILED, error=error),))
 

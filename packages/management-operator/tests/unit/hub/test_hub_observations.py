@@ -176,7 +176,7 @@ def test_policy_belongs_to_the_city_it_names_or_to_its_own_name() -> None:
         a_hub_policy("DFW", "mine"),
     )
     assert [one.name for one in needed(caches).policies] == ["city-dfw", second]
-    own = replace(BASE, name="city-dfw-00000000")
+    own = ObjectKey(BASE.plane, BASE.kind, BASE.namespace, "city-dfw-00000000")
     assert [one.name for one in needed(caches, key=own).policies] == ["city-dfw-00000000"]
 
 
@@ -212,7 +212,8 @@ def test_policy_believes_no_half_view(kind: Kind) -> None:
 
 
 def test_policies_that_we_do_not_make_are_not_looked_at() -> None:
-    for key in (replace(BASE, name="mine"), replace(BASE, namespace="default")):
+    for namespace, name in ((BASE.namespace, "mine"), ("default", BASE.name)):
+        key = ObjectKey(BASE.plane, BASE.kind, namespace, name)
         assert policy.observe(key, caches_of(), PLACE, {}) is None
 
 

@@ -63,7 +63,7 @@ def a_policy(
         resource_version="7",
         deletion_timestamp="2026-06-20T08:00:00Z" if is_deleting else "",
     )
-    key = replace(KEY, name=name)
+    key = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, name)
     return Policy(key, metadata, code, a_spec(code) if spec is None else spec)
 
 
@@ -85,7 +85,7 @@ class Moment:
 
     def seen(self) -> Seen:
         return Seen(
-            key=replace(KEY, name=self.base),
+            key=ObjectKey(KEY.plane, KEY.kind, KEY.namespace, self.base),
             may_create=self.may_create,
             routed=self.routed,
             asked=self.asked,
