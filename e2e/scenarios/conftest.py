@@ -59,11 +59,11 @@ def _open_stage(config: pytest.Config, planned: list[Planned]) -> RealStage:
     if config.getoption("--planes") == "in-cluster":
         from e2e.backends.in_cluster.stage import open_stage as open_on_pods
 
-        return open_on_pods(planned, is_whole=bool(config.getoption("--all")))
+        return open_on_pods(planned)
     if config.getoption("--planes") == "kind":
         from e2e.backends.kind.stage import open_stage as open_on_kind
 
-        return open_on_kind(planned, is_whole=bool(config.getoption("--all")))
+        return open_on_kind(planned)
     from e2e.backends.real.stage import RealStage
     from e2e.backends.real.theatre import Making, Theatre
 

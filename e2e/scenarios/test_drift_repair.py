@@ -22,6 +22,7 @@ from e2e.world import (
     number_at,
     object_at,
     scenario,
+    text_at,
     within,
 )
 
@@ -49,6 +50,14 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
 
     await hub.delete(POLICY, "city-dfw")
     await world.eventually(lambda: hub.get(POLICY, "city-dfw"), within(30))
+
+    async def policy_is_right() -> None:
+        found = await hub.get(POLICY, "city-dfw")
+        assert text_at(found, "spec", "conflictResolution") == "Overwrite"
+
+    for _ in range(2):  # once more: the same Event counts it
+        await hub.patch(POLICY, "city-dfw", {"spec": {"conflictResolution": "Abort"}})
+        await world.eventually(policy_is_right, within(30))
 
     await hub.patch(DEPLOYMENT, WD, {"spec": {"scaleSettings": {"minReplicas": 5}}})
 

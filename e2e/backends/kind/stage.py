@@ -9,12 +9,12 @@ from e2e.backends.kind.theatre import KindBackend, KindTheatre
 from e2e.backends.real.stage import Planned, RealStage
 
 
-def open_stage(planned: Iterable[Planned], *, is_whole: bool) -> RealStage:
+def open_stage(planned: Iterable[Planned]) -> RealStage:
     """The clusters with images and Karmada, and the stage on them; closed by whoever asked."""
     check_machine(Here.look())
     theatre = KindTheatre()
     theatre.open()
     known = {one.name: one for one in planned}
-    stage = RealStage(theatre, known, KindBackend, is_rest_awaited=is_whole)
+    stage = RealStage(theatre, known, KindBackend, is_rest_awaited=False)
     stage.open()
     return stage
