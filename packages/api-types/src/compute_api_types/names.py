@@ -82,7 +82,6 @@ class DeploymentNames:
     hashed: str
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def derive_deployment_names(
     *, workload: str, workload_uid: str, placement: str, city_code: str
 ) -> DeploymentNames:
@@ -93,6 +92,13 @@ def derive_deployment_names(
     """
     if not (workload and workload_uid and placement and city_code):
         raise NamingError("naming a deployment: workload, its uid, placement and city must be set")
+    return _derive_deployment_names(workload, workload_uid, placement, city_code)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _derive_deployment_names(
+    workload: str, workload_uid: str, placement: str, city_code: str
+) -> DeploymentNames:
     base = "-".join(sanitise(part) for part in (workload, placement, city_code))
     # NUL occurs in none of the parts, so two identities never give the same text.
     identity = f"{workload_uid}\0{placement}\0{city_code.lower()}"
