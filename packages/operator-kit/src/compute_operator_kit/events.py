@@ -167,7 +167,7 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Writes what was recorded, for ever; planes do not wait for each other."""
+        """Writes what was recorded, for ever; a few planes that hang hold up no other."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wake.wait()
