@@ -16,8 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-
+from compute_operator_kit.certificate_reading import read_expiry, split_certificates
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.measures import Measures
@@ -125,11 +124,10 @@ class ServingCertificate:
 
 def _find_expiry(certificate: bytes) -> datetime:
     try:
-        found = x509.load_pem_x509_certificates(certificate)
+        # The chain is as good as its shortest-lived member.
+        return min(map(read_expiry, split_certificates(certificate)))
     except ValueError:
         raise UnusableTlsError("the certificate file does not hold certificates in PEM") from None
-    # The chain is as good as its shortest-lived member.
-    return min(one.not_valid_after_utc for one in found)
 
 
 def _explain(cause: OSError | UnusableTlsError) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
 
-from cryptography import x509
+from compute_operator_kit.certificate_reading import split_certificates
 
 MINIMUM_VERSION: Final = ssl.TLSVersion.TLSv1_2
 
@@ -71,9 +71,9 @@ def build_server_context() -> ssl.SSLContext:
 
 def _load_trust(context: ssl.SSLContext, ca: bytes) -> None:
     try:
-        # Parsed first, because OpenSSL silently takes the good half of a torn bundle.
-        x509.load_pem_x509_certificates(ca)
-        context.load_verify_locations(cadata=ca.decode("ascii"))
+        # One by one, because OpenSSL silently takes the good half of a torn bundle.
+        for certificate in split_certificates(ca):
+            context.load_verify_locations(cadata=certificate)
     except (ValueError, ssl.SSLError):
         raise UnusableTlsError("the CA bundle does not hold certificates in PEM") from None
 

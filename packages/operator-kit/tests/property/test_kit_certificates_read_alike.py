@@ -1,0 +1,55 @@
+"""What we read of a certificate is what a cryptography library reads, and garbage is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compute_operator_kit.certificate_reading import read_expiry, split_certificates
+from compute_operator_kit.testing_certificates import Authority
+
+AUTHORITY = Authority()
+LEAF = AUTHORITY.issue().certificate
+# From 2050 on certificates spell the year with four digits.
+MOMENTS = st.datetimes(datetime(1955, 1, 1), datetime(2900, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(MOMENTS)
+def test_the_end_of_a_certificate_is_what_its_issuer_wrote(until: datetime) -> None:
+    issued = AUTHORITY.issue(valid_until=until).certificate
+    (der,) = split_certificates(issued)
+
+    assert read_expiry(der) == until.replace(microsecond=0)
+    assert read_expiry(der) == x509.load_der_x509_certificate(der).not_valid_after_utc
+
+
+@given(st.lists(st.sampled_from([LEAF, AUTHORITY.certificate]), min_size=1, max_size=4), st.text())
+def test_every_certificate_of_a_bundle_is_found_whatever_stands_between(
+    bundle: list[bytes], between: str
+) -> None:
+    said = between.replace("-", "").encode("utf-8", "replace") + b"\r\n"
+
+    found = split_certificates(said.join(bundle))
+
+    assert [x509.load_der_x509_certificate(der) for der in found] == [
+        x509.load_pem_x509_certificate(pem) for pem in bundle
+    ]
+
+
+@given(st.integers(len("-----BEGIN CERTIFICATE-----\n"), len(LEAF) - 2))
+def test_a_torn_bundle_is_refused(kept: int) -> None:
+    with pytest.raises(ValueError, match="torn"):
+        split_certificates(AUTHORITY.certificate + LEAF[:kept].rstrip(b"-") + b"\n")
+
+
+@given(st.binary())
+def test_garbage_is_refused_and_never_more_than_that(garbage: bytes) -> None:
+    (der,) = split_certificates(LEAF)
+    for raw in (garbage, der[: len(garbage) % len(der)], der[:1] + garbage + der[1:]):
+        with contextlib.suppress(ValueError):
+            read_expiry(raw)
