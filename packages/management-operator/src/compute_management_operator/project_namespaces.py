@@ -66,12 +66,18 @@ class ProjectNamespaces:
         A namespace goes after all that lives in it, so what lives in one at the same time lives in
         the same: where the object that was read beside the UID is still there, both do.
         """
-        place = Place(beside.plane, inhabitant.namespace)
-        witness = self._witnesses.get(place)
-        if witness is None or not beside.has_reached(inhabitant.resource_version):
+        if not beside.has_reached(inhabitant.resource_version):
             return None
-        entry = beside.entry(place.namespace, witness.name)
-        is_there = entry is not None and entry.metadata.uid == witness.uid
+        return self.find_witnessed(inhabitant.namespace, beside)
+
+    def find_witnessed(self, namespace: str, beside: View) -> Uid | None:
+        """The UID, if the object that was read beside it is still there: all that a change which
+        is only just being told can know.
+        """
+        place = Place(beside.plane, namespace)
+        witness = self._witnesses.get(place)
+        entry = None if witness is None else beside.entry(namespace, witness.name)
+        is_there = entry is not None and witness is not None and entry.metadata.uid == witness.uid
         return self._uids.get(place) if is_there else None
 
     async def read_beside(self, inhabitant: Metadata, plane: PlaneName) -> Uid | Absent:

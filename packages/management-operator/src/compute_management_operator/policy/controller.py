@@ -22,7 +22,7 @@ from compute_operator_kit.cache import Caches, Change
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.errors import PlaneGoneError, ReconcileError
 from compute_operator_kit.intents import Emit, Plan
-from compute_operator_kit.keys import ObjectKey, Role
+from compute_operator_kit.keys import ObjectKey, Role, Uid
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.objects import Absent, Unreadable
 from compute_operator_kit.outcomes import Applied, Effect
@@ -62,7 +62,15 @@ class Policies:
         self._told: dict[ObjectKey, tuple[str, ...]] = {}
 
     def map_deployment(self, change: Change, caches: Caches) -> Iterable[ObjectKey]:
-        return mapping.map_deployment(change, caches, self._namespaces.find_uid)
+        if change.before is not None or change.is_initial:
+            return mapping.map_deployment(change, caches, self._namespaces.find_uid)
+
+        def find_witnessed(place: Place) -> Uid | None:
+            # One that is new may live in a namespace that is back under its name.
+            view = caches.view(place.plane, DEPLOYMENT)
+            return self._namespaces.find_witnessed(place.namespace, view)
+
+        return mapping.map_deployment(change, caches, find_witnessed)
 
     async def reconcile(self, key: ObjectKey, work: Pass) -> Result:
         if key.plane != HUB:
@@ -75,7 +83,7 @@ class Policies:
 
     async def _look_up(self, key: ObjectKey) -> Result:
         """A key of a project namespace: asks for its UID and wakes the key on the hub."""
-        uid = await self._namespaces.find_or_read(Place(key.plane, key.namespace))
+        uid = await self._namespaces.read(Place(key.plane, key.namespace))
         if not isinstance(uid, Absent):
             hub_name = names.derive_hub_namespace(uid)
             self._tools.reach.wake(NAME, mapping.hub_key(hub_name, key.name))

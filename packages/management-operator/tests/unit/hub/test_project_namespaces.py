@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from compute_management_operator.identities import Place
 from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_operator_kit.cache import Store
@@ -105,3 +106,13 @@ async def test_a_namespace_that_is_back_makes_its_witness_forgotten(project: Pro
     assert isinstance(await project.namespaces.read_beside(first, PLANE), Absent)
 
     assert project.find(first) is None
+
+
+async def test_a_change_that_is_only_told_believes_a_living_witness_alone(project: Project) -> None:
+    await project.namespaces.read_beside(project.watch("web", 11), PLANE)
+    project.put("api", 12)
+    assert project.namespaces.find_witnessed("team", project.store) == "first"
+
+    project.store.remove("team", "web")
+    assert project.namespaces.find_witnessed("team", project.store) is None
+    assert project.namespaces.find_uid(Place(PLANE, "team")) == "first"
