@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from compute_api_types import labels
@@ -12,6 +14,7 @@ from e2e.world import (
     POLICY,
     JsonObject,
     Needs,
+    Plane,
     World,
     a_bare_deployment,
     annotations_of,
@@ -23,6 +26,7 @@ from e2e.world import (
     object_at,
     scenario,
     text_at,
+    uid_of,
     within,
 )
 
@@ -48,17 +52,7 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
     await hub.patch(NAMESPACE, hub.namespace, marks)
     await project.patch(DEPLOYMENT, WD, marks)
 
-    await hub.delete(POLICY, "city-dfw")
-    await world.eventually(lambda: hub.get(POLICY, "city-dfw"), within(30))
-
-    async def policy_is_right() -> None:
-        found = await hub.get(POLICY, "city-dfw")
-        assert text_at(found, "spec", "conflictResolution") == "Overwrite"
-
-    for _ in range(2):  # once more: the same Event counts it
-        await hub.patch(POLICY, "city-dfw", {"spec": {"conflictResolution": "Abort"}})
-        await world.eventually(policy_is_right, within(30))
-
+    await _break_policy(world, hub)
     await hub.patch(DEPLOYMENT, WD, {"spec": {"scaleSettings": {"minReplicas": 5}}})
 
     async def spec_is_back() -> None:
@@ -102,3 +96,26 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
     ):
         assert labels_of(found)["example.net/foreign"] == "kept"
         assert annotations_of(found)["example.net/foreign"] == "kept"
+
+
+async def _break_policy(world: World, hub: Plane) -> None:
+    former = uid_of(await hub.get(POLICY, "city-dfw"))
+    await hub.delete(POLICY, "city-dfw")
+
+    async def policy_is_back() -> None:
+        assert uid_of(await hub.get(POLICY, "city-dfw")) != former
+
+    await world.eventually(policy_is_back, within(30))
+
+    async def policy_is_right() -> None:
+        found = await hub.get(POLICY, "city-dfw")
+        assert text_at(found, "spec", "conflictResolution") == "Overwrite"
+
+    async def is_told(times: int) -> None:
+        told = await hub.events("city-dfw", "PolicyRepaired")
+        assert [number_at(one, "count") for one in told] == [times]
+
+    for times in (1, 2):  # the same Event counts both
+        await hub.patch(POLICY, "city-dfw", {"spec": {"conflictResolution": "Abort"}})
+        await world.eventually(policy_is_right, within(30))
+        await world.eventually(partial(is_told, times), within(30))

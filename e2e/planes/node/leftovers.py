@@ -98,8 +98,14 @@ def _kill_in(group: Path) -> None:
 
 def remove_interface(slot: Slot) -> None:
     """The host's end of the cable; its routes go with it."""
-    if Path(f"/sys/class/net/{slot.interface}").exists():
-        _ip("link", "delete", slot.interface)
+    end = Path(f"/sys/class/net/{slot.interface}")
+    if end.exists():
+        try:
+            _ip("link", "delete", slot.interface)
+        except PlanesError:
+            # The kernel takes it away itself when the node's network is gone, in its own time.
+            if end.exists():
+                raise
 
 
 def add_address(slot: Slot) -> None:
