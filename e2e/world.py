@@ -170,7 +170,7 @@ __all__ = [
 USUAL: Final = within(30, real=60)
 # Real planes are asked less often: every question takes the time of those who are to change.
 POLL: Final = within(0.1, real=0.4)
-LONGEST_IN_PODS: Final = timedelta(minutes=1)
+LONGEST_IN_PODS: Final = timedelta(seconds=30)
 # What `describe` shows of a plane: whoever reads a failure looks for these.
 SHOWN: Final = (NAMESPACE, WORKLOAD, DEPLOYMENT, INSTANCE, POLICY, CLAIM, BINDING)
 
@@ -228,11 +228,16 @@ class World:
 
     # --- time ------------------------------------------------------------------------------------
 
-    async def sleep(self, seconds: float, *, real: float | None = None) -> None:
-        """Lets time pass; in pods a moment of it, for what minutes do is shown without them."""
+    async def sleep(
+        self, seconds: float, *, real: float | None = None, pods: float | None = None
+    ) -> None:
+        """Lets time pass; in pods a moment of it unless said otherwise, for what minutes do is
+        shown without them.
+        """
         length = within(seconds, real=real).on(self.backend.name)
-        is_bare = self.backend.name in {"sim", "real"}
-        await self.backend.sleep(length if is_bare else min(length, LONGEST_IN_PODS))
+        if self.backend.name not in {"sim", "real"}:
+            length = min(length, LONGEST_IN_PODS if pods is None else timedelta(seconds=pods))
+        await self.backend.sleep(length)
 
     async def eventually(self, check: Check[_T], limit: Limit = USUAL) -> _T:
         """What the check returns once it holds; fails with its last words when time is up."""

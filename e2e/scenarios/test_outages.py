@@ -278,7 +278,7 @@ async def test_kinds_that_come_late_are_taken_up(world: World) -> None:
     await project.create(a_bare_deployment("before"))
     await world.eventually(lambda: _are_ready(project, "before-0"), within(60, real=120))
     await world.backend.install_networking(DFW.name)
-    await world.sleep(60)
+    await world.sleep(60, pods=60)
     await project.create(a_bare_deployment("after"))
     cell = await world.cell_of(DFW, project)
 

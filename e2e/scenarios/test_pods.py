@@ -153,7 +153,7 @@ async def test_an_expired_token_is_replaced_by_the_one_kubelet_brings(world: Wor
     pods = world.pods.pod_names(MANAGEMENT)
     await world.pods.expire_token(MANAGEMENT, HUB)
     # Tokens are read again after 30 s; a longer sleep of kubelet would cost the node its place.
-    await world.sleep(31)
+    await world.sleep(31, pods=31)
     await world.project.create(a_bare_deployment("meanwhile"))
 
     async def is_refused() -> None:
