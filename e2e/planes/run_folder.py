@@ -6,6 +6,7 @@ and the error names it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ rules:
 - level: Metadata
 """
 _FOLDERS: Final = ("pki", "webhook", "planes", "logs", "audit", "tmp")
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the kernel's name for files in memory
+_FREE_MEMORY: Final = Path("/proc/meminfo")
+_PLENTY: Final = 12 << 30  # bytes; nodes write one or two of these, and programs need theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,12 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, path: Path | None = None) -> RunFolder:
-        """Makes the folder and its parts; without a path, a new one among temporary files."""
+    def create(cls, path: Path | None = None, *, is_for_nodes: bool = False) -> RunFolder:
+        """Makes the folder and its parts; without a path, a new one among temporary files.
+
+        Nodes unpack images and remove them again, and a disk that is slow at that makes etcd and
+        the audit log of every plane wait: ten seconds of it cost an operator its Lease.
+        """
         if path and path.is_dir() and any(path.iterdir()):
             # It is removed at the end, and what we did not write is not ours to remove.
             raise PlanesError(
@@ -44,7 +52,8 @@ class RunFolder:
                 remedy="name one that is empty or not there yet",
             )
         try:
-            run = cls(path or Path(tempfile.mkdtemp(prefix="compute-planes-")))
+            place = find_memory() if is_for_nodes else None
+            run = cls(path or Path(tempfile.mkdtemp(prefix="compute-planes-", dir=place)))
             for name in _FOLDERS:
                 (run.path / name).mkdir(parents=True, exist_ok=True)
             run.path.chmod(0o700)  # it holds keys
@@ -112,3 +121,17 @@ class RunFolder:
             "HOME": str(self.path / "tmp"),
             "TMPDIR": str(self.path / "tmp"),
         }
+
+
+def find_memory(memory: Path = _MEMORY, told: Path = _FREE_MEMORY) -> Path | None:
+    """Where files are kept in memory, if there is plenty; whoever names TMPDIR chose already."""
+    if "TMPDIR" in os.environ or not memory.is_dir() or not told.is_file():
+        return None
+    room = min(shutil.disk_usage(memory).free, _read_available(told.read_text("ascii")))
+    return memory if room >= _PLENTY else None
+
+
+def _read_available(told: str) -> int:
+    """What programs could still use, in bytes, as Linux tells it."""
+    lines = (line.split() for line in told.splitlines())
+    return next((int(words[1]) << 10 for words in lines if words[0] == "MemAvailable:"), 0)

@@ -118,7 +118,7 @@ class RealPlanes:
         # Before any folder exists: what is missing now leaves nothing behind.
         wanted = (*PLANES, *(NODES if self._options.nodes else ()))
         programs = find_programs(wanted, self._store)
-        run = RunFolder.create(self._options.folder)
+        run = RunFolder.create(self._options.folder, is_for_nodes=self._options.nodes is not None)
         ports = Ports(self._take_room(run))
         try:
             await self._start(run, ports, programs)

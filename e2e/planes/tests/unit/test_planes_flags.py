@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from e2e.planes import flags
 from e2e.planes.errors import PlanesError
 from e2e.planes.flags import Ground
-from e2e.planes.run_folder import RunFolder
+from e2e.planes.run_folder import RunFolder, find_memory
 from e2e.planes.topology import Rates
 
 GROUND = Ground(RunFolder(Path("/run-folder")), "127.0.0.1", 2379)
@@ -89,6 +90,27 @@ def test_removed_folder_keeps_logs_only_after_a_failure(
     run.remove(keep_logs=keep_logs)
     assert sorted(path.name for path in tmp_path.glob("run/*")) == left
     assert run.path.exists() is keep_logs
+
+
+@pytest.mark.parametrize(
+    ("available", "is_taken"), [("20000000", True), ("4000000", False), ("", False)]
+)
+def test_files_are_kept_in_memory_only_where_there_is_plenty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, available: str, is_taken: bool
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+
+    def usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=1 << 40)
+
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    told = tmp_path / "meminfo"
+    line = f"MemAvailable:   {available} kB\n" if available else ""
+    told.write_text(f"MemTotal:       32000000 kB\n{line}", "ascii")
+    assert (find_memory(tmp_path, told) == tmp_path) is is_taken
+    assert find_memory(tmp_path / "none", told) is None
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert find_memory(tmp_path, told) is None, "somebody chose already"
 
 
 def test_etcd_has_room_for_all_planes() -> None:

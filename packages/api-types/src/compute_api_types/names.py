@@ -22,7 +22,7 @@ LONGEST_LABEL: Final = 63
 # `-<ordinal>` up to 10⁹ still fits 63 behind these 52.
 _LONGEST_DEPLOYMENT: Final = 52
 _KEPT_OF_DEPLOYMENT: Final = 41
-# Whoever looks at a Workload asks for its names several times within a moment.
+# Whoever looks at a Workload asks for its names several times within a moment; cities are few.
 _REMEMBERED: Final = 256
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -153,6 +153,11 @@ def derive_policy_names(city_code: str) -> tuple[str, str]:
     """
     if not city_code:
         raise NamingError("naming a policy: the city code must be set")
+    return _derive_policy_names(city_code)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _derive_policy_names(city_code: str) -> tuple[str, str]:
     base = f"city-{sanitise(city_code)}"
     return base, f"{base}-{_digest(city_code, 8)}"
 

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from compute_operator_kit.keys import Uid
 
 
-@dataclass(frozen=True, slots=True)
-class SeenVersion:
+class SeenVersion(msgspec.Struct, frozen=True, gc=False):
     """Met once the store has seen everything up to this version, or the plane began another life.
 
     A life ends when the plane is restored from a backup or stops serving the kind: its versions are

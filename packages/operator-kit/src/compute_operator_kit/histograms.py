@@ -9,7 +9,7 @@ collector of the registry's own kind beside it
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
@@ -23,10 +23,11 @@ from compute_operator_kit.metrics_catalogue import Metric
 class _Counts:
     """One series."""
 
-    __slots__ = ("buckets", "total")
+    __slots__ = ("bounds", "buckets", "total")
 
-    def __init__(self, bounds: int) -> None:
-        self.buckets = [0] * (bounds + 1)  # the last one has no bound
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds: Final = bounds
+        self.buckets = [0] * (len(bounds) + 1)  # the last one has no bound
         self.total = 0.0
 
 
@@ -44,7 +45,7 @@ class _Family:
         values = tuple([labels[name] for name in self.labels])
         found = self.series.get(values)
         if found is None:
-            found = self.series[values] = _Counts(len(self.metric.buckets))
+            found = self.series[values] = _Counts(self.metric.buckets)
         return found
 
     def show(self) -> HistogramMetricFamily:
@@ -64,17 +65,23 @@ class Histograms(Collector):
 
     def __init__(self, catalogue: Iterable[Metric]) -> None:
         self._families = {metric.name: _Family(metric) for metric in catalogue}
+        # The same series once more, as callers spell them: a pass measures three times.
+        self._spelled: dict[tuple[str | tuple[str, str], ...], _Counts] = {}
         self._lock = Lock()  # reconciling and admission measure from threads of their own
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._families
-
-    def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        family = self._families[name]
+    def observe(self, name: str, value: float, labels: Mapping[str, str]) -> bool:
+        """False, and nothing is counted, where the catalogue has no such series."""
+        spelled = (name, *labels.items())
         with self._lock:
-            counts = family.find(labels)
-            counts.buckets[bisect_left(family.metric.buckets, value)] += 1
+            counts = self._spelled.get(spelled)
+            if counts is None:
+                family = self._families.get(name)
+                if family is None or {*family.labels} != {*labels}:
+                    return False
+                counts = self._spelled[spelled] = family.find(labels)
+            counts.buckets[bisect_left(counts.bounds, value)] += 1
             counts.total += value
+        return True
 
     @override
     def collect(self) -> Iterator[HistogramMetricFamily]:

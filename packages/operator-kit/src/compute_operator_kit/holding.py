@@ -96,12 +96,12 @@ class Memory:
         self._refused = {at: found for at, found in self._refused.items() if found.until > now}
         self._refused[(intent.key, type(intent))] = Refused(intent, error, now + REFUSED_FOR)
 
-    def find_refused(self, intent: Intent, now: timedelta) -> Refused | None:
-        """The refusal of exactly this intent, if it is fresh."""
+    def find_refused(self, intent: Intent) -> Refused | None:
+        """The refusal of exactly this intent; it says until when it counts."""
+        if not self._refused:
+            return None  # nearly always, and every intent is asked about
         found = self._refused.get((intent.key, type(intent)))
-        if found is None or found.intent != intent or found.until <= now:
-            return None
-        return found
+        return found if found is not None and found.intent == intent else None
 
     def forget(self, is_gone: Callable[[ObjectKey], bool]) -> None:
         self._since = {at: since for at, since in self._since.items() if not is_gone(at[0])}

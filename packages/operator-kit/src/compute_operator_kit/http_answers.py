@@ -65,8 +65,10 @@ class AnswerReader:
         """Whether anything of the answer has arrived."""
         return self._fed > 0
 
-    def feed(self, data: bytes) -> None:
-        """Takes what has arrived; what comes after the end makes the connection of no use."""
+    def feed(self, data: bytes | memoryview) -> None:
+        """Takes what has arrived, and keeps no part of `data` itself; what comes after the end
+        makes the connection of no use.
+        """
         if self._parser is None:
             self.is_reusable = False
             return

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 from typing_extensions import override
 
 from compute_operator_kit.exchange import LARGEST_ANSWER
 from compute_operator_kit.http_answers import AnswerReader, GarbledAnswerError
+
+# Most answers fit in; of a larger one the loop reads on into the same.
+INBOX_BYTES: Final = 64 * 1024
 
 
 class StaleConnectionError(ConnectionResetError):
@@ -24,11 +27,17 @@ class StaleConnectionError(ConnectionResetError):
     """
 
 
-class HttpConnection(asyncio.Protocol):
-    """Sends requests one after another."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """Sends requests one after another.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    `inbox` is where the loop puts what has arrived. All connections of a loop may share one: what
+    is in it is taken out before anything else runs. Without it, a loop with TLS takes 256 KiB from
+    the system for every answer and gives them back.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, inbox: memoryview) -> None:
         self._loop = loop
+        self._inbox = inbox
         self._transport: asyncio.Transport | None = None
         self._reader: AnswerReader | None = None
         self._waiting: asyncio.Future[AnswerReader] | None = None
@@ -74,13 +83,17 @@ class HttpConnection(asyncio.Protocol):
             self._transport = transport
 
     @override
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
         reader = self._reader
         if reader is None:
             self.close()  # nobody asked
             return
         try:
-            reader.feed(data)
+            reader.feed(self._inbox[:nbytes])
         except GarbledAnswerError as garbled:
             self._fail(ConnectionResetError(str(garbled)))
             return

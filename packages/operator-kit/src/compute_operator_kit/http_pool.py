@@ -12,14 +12,16 @@ import asyncio
 import contextlib
 import ssl
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from compute_operator_kit.http_answers import AnswerReader
+import msgspec
+
+from compute_operator_kit.exchange import Reply
 from compute_operator_kit.http_connection import (
+    INBOX_BYTES,
     HttpConnection,
     StaleConnectionError,
     render_request,
@@ -30,8 +32,7 @@ from compute_operator_kit.http_transport import Tls
 KEPT_FOR: Final = timedelta(seconds=15)
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(msgspec.Struct, frozen=True):
     """Where a connection leads."""
 
     host: str
@@ -40,18 +41,14 @@ class Server:
     server_name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    connection: HttpConnection
-    since: float
-
-
 class Pool:
     """Connections that carry no request at the moment."""
 
     def __init__(self, kept_for: timedelta = KEPT_FOR) -> None:
         self._kept_for = kept_for.total_seconds()
-        self._idle: dict[Server, deque[_Kept]] = {}
+        # Each with the moment since when it is idle.
+        self._idle: dict[Server, deque[tuple[HttpConnection, float]]] = {}
+        self._inbox = memoryview(bytearray(INBOX_BYTES))
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -62,13 +59,13 @@ class Pool:
         """A connection to the server: the one used last, unless a fresh one is asked for."""
         idle = self._idle.get(server)
         while idle and not is_fresh:
-            found = idle.pop().connection
+            found, _ = idle.pop()
             if found.is_usable:
                 return found
         loop = asyncio.get_running_loop()
         try:
             _, made = await loop.create_connection(
-                lambda: HttpConnection(loop),
+                lambda: HttpConnection(loop, self._inbox),
                 server.host,
                 server.port,
                 ssl=server.context,
@@ -88,7 +85,7 @@ class Pool:
         if not connection.is_usable:
             return
         loop = asyncio.get_running_loop()
-        kept = _Kept(connection, loop.time())
+        kept = (connection, loop.time())
         idle = self._idle.get(server)
         if idle is None:
             self._idle[server] = deque((kept,))
@@ -102,8 +99,8 @@ class Pool:
         if self._timer is not None:
             self._timer.cancel()
         for idle in self._idle.values():
-            for kept in idle:
-                kept.connection.close()
+            for connection, _ in idle:
+                connection.close()
         self._idle.clear()
 
     def _drop_old(self) -> None:
@@ -111,8 +108,8 @@ class Pool:
         loop = asyncio.get_running_loop()
         oldest, self._timer = loop.time() - self._kept_for, None
         for server, idle in list(self._idle.items()):
-            while idle and (idle[0].since <= oldest or not idle[0].connection.is_usable):
-                idle.popleft().connection.close()
+            while idle and (idle[0][1] <= oldest or not idle[0][0].is_usable):
+                idle.popleft()[0].close()
             if not idle:
                 del self._idle[server]
         if self._idle:
@@ -150,11 +147,12 @@ class PooledTransport:
         self._host = found.hostname
         self._port = found.port or (443 if is_secure else 80)
         self._named = found.netloc.rpartition("@")[2]
+        self._server = Server(self._host, self._port, None, None)
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> WholeAnswer:
-        server = self._server()
+    ) -> Reply:
+        server = self._find_server()
         request = render_request(method, target, self._named, headers, body)
         try:
             return await self._exchange(server, request)
@@ -163,42 +161,14 @@ class PooledTransport:
                 raise
         return await self._exchange(server, request, is_fresh=True)
 
-    async def _exchange(
-        self, server: Server, request: bytes, *, is_fresh: bool = False
-    ) -> WholeAnswer:
+    async def _exchange(self, server: Server, request: bytes, *, is_fresh: bool = False) -> Reply:
         connection = await self._pool.take(server, is_fresh=is_fresh)
         answer = await connection.exchange(request)
         self._pool.put_back(server, connection)
-        return WholeAnswer(answer)
+        return Reply(answer.status, answer.headers, answer.body)
 
-    def _server(self) -> Server:
-        if self._tls is None:
-            return Server(self._host, self._port, None, None)
-        return Server(self._host, self._port, self._tls.context(), self._tls.server_name)
-
-
-class WholeAnswer:
-    """A reply that has arrived to its end."""
-
-    __slots__ = ("_answer",)
-
-    def __init__(self, answer: AnswerReader) -> None:
-        self._answer = answer
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._answer.headers
-
-    @property
-    def body(self) -> bytes:
-        return self._answer.body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        yield self._answer.body
-
-    async def close(self) -> None:
-        """Nothing is open."""
+    def _find_server(self) -> Server:
+        """The same as for the last request, unless its certificates were rotated since."""
+        if self._tls is not None and (context := self._tls.context()) is not self._server.context:
+            self._server = Server(self._host, self._port, context, self._tls.server_name)
+        return self._server

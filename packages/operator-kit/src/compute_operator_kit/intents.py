@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, Self, TypeAlias
 
+import msgspec
+
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import OwnerReference
 from compute_operator_kit.wire import JsonMapping, JsonValue, is_map
@@ -226,8 +228,7 @@ Intent: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Intents, carried out in this order; one that fails stops none of the others."""
 
     intents: tuple[Intent, ...] = ()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal, Protocol, Self, TypeAlias
 
+import msgspec
+
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.json_patch import PatchStep
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
@@ -26,8 +28,7 @@ PAGE_SIZE: Final = 500  # runtime.md: the size every client of a Kubernetes API 
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(msgspec.Struct, frozen=True, gc=False):
     """In whose name requests are sent: it shows in the user agent, in managedFields and
     in metrics.
     """

@@ -8,11 +8,12 @@ what ships. Decides nothing and retries nothing.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from compute_operator_kit.answers import error_of_connection, error_of_garbage, parse_status
 from compute_operator_kit.errors import InvariantError
@@ -62,17 +63,27 @@ _APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 class KubeHttp:
     """One plane, as one writer."""
 
-    def __init__(self, connection: Connection, writer: Writer) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        writer: Writer,
+        acting: dict[Writer, KubeHttp] | None = None,
+    ) -> None:
         self._at = connection
         self._writer = writer
         self._exchange = Exchange(connection, writer)
+        # Everybody who acts here: asked for before every request.
+        self._acting: dict[Writer, KubeHttp] = {} if acting is None else acting
 
     @property
     def plane(self) -> PlaneName:
         return self._at.plane
 
     def acting_as(self, writer: Writer) -> Kube:
-        return KubeHttp(self._at, writer)
+        found = self._acting.get(writer)
+        if found is None:
+            found = self._acting[writer] = KubeHttp(self._at, writer, self._acting)
+        return found
 
     # reading ---------------------------------------------------------------------------------
 
@@ -160,7 +171,7 @@ class KubeHttp:
 
     async def probe(self, kind: Kind) -> None:
         call = self._on_collection("GET", "list", kind, query={"limit": "1"}, doing="probing")
-        reply = await self._exchange.send(dataclasses.replace(call, is_probe=True))
+        reply = await self._exchange.send(msgspec.structs.replace(call, is_probe=True))
         if reply.status >= 500:
             raise self._exchange.error_of(call, reply)
 
@@ -248,7 +259,7 @@ class KubeHttp:
 
     async def review(self, kind: Kind, body: JsonMapping) -> JsonObject:
         call = self._on_collection("POST", "create", kind, doing="asking for")
-        call = dataclasses.replace(call, body=encode(body), is_question=True)
+        call = msgspec.structs.replace(call, body=encode(body), is_question=True)
         return self._exchange.decode(call, await self._exchange.send(call), expected=(200, 201))
 
     async def _patch(

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import Final, TextIO
 
 from typing_extensions import override
@@ -44,14 +43,31 @@ _PLAIN_ATTRIBUTES: Final = frozenset(
 _bound: ContextVar[Mapping[str, object]] = ContextVar("log keys", default=MappingProxyType({}))
 
 
-@contextmanager
-def bound_keys(**keys: object) -> Generator[None]:
+class BoundKeys:
+    """See `bound_keys`; a generator in its place takes three times as long, in every pass."""
+
+    __slots__ = ("_keys", "_token")
+
+    def __init__(self, keys: Mapping[str, object]) -> None:
+        self._keys = keys
+        self._token: Token[Mapping[str, object]] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _bound.set({**_bound.get(), **self._keys})
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._token is not None:
+            _bound.reset(self._token)
+
+
+def bound_keys(**keys: object) -> BoundKeys:
     """Puts these keys on every line logged inside, by this task and the tasks it starts."""
-    token = _bound.set({**_bound.get(), **keys})
-    try:
-        yield
-    finally:
-        _bound.reset(token)
+    return BoundKeys(keys)
 
 
 def set_up_logs(level: str, log_format: str, stream: TextIO) -> logging.Handler:

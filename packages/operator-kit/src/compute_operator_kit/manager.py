@@ -302,7 +302,7 @@ class Manager:
                 self._runtime.spans.reconcile(controller.name, key) as span,
             ):
                 judgement = await judge_pass(
-                    lambda: controller.reconcile(key, work), controller.deadline
+                    lambda: controller.reconcile(key, work), station.deadline
                 )
                 span.set_outcome(judgement.outcome)
                 station.settle(key, judgement)
@@ -316,7 +316,7 @@ class Manager:
     ) -> None:
         measures, name = self._runtime.measures, controller.name
         seconds = took.total_seconds()
-        measures.count(names.RECONCILE_TOTAL, controller=name, result=judgement.verdict.value)
+        measures.count(names.RECONCILE_TOTAL, controller=name, result=judgement.verdict)
         measures.observe(names.RECONCILE_SECONDS, seconds, controller=name)
         measures.observe(names.QUEUE_SECONDS, waited.total_seconds(), name=name, controller=name)
         measures.observe(names.QUEUE_WORK_SECONDS, seconds, name=name, controller=name)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+import msgspec
 
 from compute_operator_kit.errors import ReconcileError
 from compute_operator_kit.intents import Intent
@@ -23,8 +24,7 @@ class Effect(StrEnum):
     NOTED = "noted"  # a wait, or an event handed to the recorder
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """One intent and what happened."""
 
     intent: Intent
@@ -34,8 +34,7 @@ class Outcome:
     error: ReconcileError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """A plan carried out, as far as it went."""
 
     outcomes: tuple[Outcome, ...] = ()
@@ -45,18 +44,23 @@ class Applied:
         """What stands in the way, also where it was not tried again in this pass: for the
         status.
         """
-        return tuple(found.error for found in self.outcomes if found.error is not None)
+        return tuple([found.error for found in self.outcomes if found.error is not None])
 
     @property
     def failures(self) -> tuple[ReconcileError, ...]:
         """What went wrong in this pass: for the retry."""
-        failed = (found for found in self.outcomes if found.effect is Effect.FAILED)
-        return tuple(found.error for found in failed if found.error is not None)
+        return tuple(
+            [
+                found.error
+                for found in self.outcomes
+                if found.error is not None and found.effect is Effect.FAILED
+            ]
+        )
 
     @property
     def wait(self) -> timedelta | None:
         """The soonest of all waits."""
-        return soonest(outcome.wait for outcome in self.outcomes)
+        return soonest([outcome.wait for outcome in self.outcomes])
 
     def of(self, intent: Intent) -> Outcome | None:
         """What happened to an intent; the last time, should a plan hold equal ones."""
@@ -65,4 +69,4 @@ class Applied:
 
 def soonest(waits: Iterable[timedelta | None]) -> timedelta | None:
     """The shortest of the waits that there are."""
-    return min((wait for wait in waits if wait is not None), default=None)
+    return min([wait for wait in waits if wait is not None], default=None)

@@ -21,6 +21,8 @@ from math import exp2, log2
 from typing import Final, Generic, TypeVar
 from zlib import crc32
 
+import msgspec
+
 K = TypeVar("K", bound=Hashable)
 
 FORGETTING_FROM: Final = 1024
@@ -36,8 +38,7 @@ class Tempo:
     longest: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class _Heat:
+class _Heat(msgspec.Struct, frozen=True, gc=False):
     """What is left of the passes of a key, and when the last one began."""
 
     passes: float

@@ -12,14 +12,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from compute_operator_kit.apply import Session
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.clock import Clock
+from compute_operator_kit.deadlines import Deadline
 from compute_operator_kit.errors import (
     ConflictError,
     InvariantError,
@@ -43,8 +45,7 @@ logger = logging.getLogger(__name__)
 LONG: Final = timedelta(milliseconds=20)  # a pass over an ordinary object takes a tenth of it
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What a pass asks for, and what of it failed; None: look again on a change, or at
     the resync.
     """
@@ -89,14 +90,13 @@ _NO_PASS: Final[AbstractContextManager[PassSpan]] = nullcontext(_NoSpan())
 _NO_STEP: Final[AbstractContextManager[None]] = nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(msgspec.Struct, frozen=True):
     """What one pass works with."""
 
     caches: Caches
     session: Session
     clock: Clock
-    spans: Spans = field(default_factory=NoSpans)
+    spans: Spans = msgspec.field(default_factory=NoSpans)
 
 
 class Steps(Protocol[S]):
@@ -114,16 +114,20 @@ class Steps(Protocol[S]):
 
 
 async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
-    """A pass in four steps; the status is computed and sent also when a write failed."""
+    """A pass in four steps; the status is computed and sent also when a write failed. Others run
+    between two steps of a pass over something huge, and of no other.
+    """
     began = work.clock.monotonic()
     with work.spans.step("observe"):
         seen = steps.observe(key, work.caches)
     if seen is None:
         return Result()
-    await _breathe(work.clock, began)
+    if work.clock.monotonic() - began > LONG:
+        await asyncio.sleep(0)
     with work.spans.step("plan"):
         plan = steps.plan(seen, work.clock.now())
-    await _breathe(work.clock, began)
+    if work.clock.monotonic() - began > LONG:
+        await asyncio.sleep(0)
     with work.spans.step("apply"):
         applied = await work.session.apply(plan)
         told = await work.session.apply(steps.report(seen, applied, work.clock.now()))
@@ -131,12 +135,6 @@ async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
     failures = applied.failures + told.failures
     is_refused = len(applied.errors + told.errors) > len(failures)
     return Result(wait, failures, is_refused=is_refused)
-
-
-async def _breathe(clock: Clock, since: timedelta) -> None:
-    """Lets others run between two steps of a pass over something huge, and of no other."""
-    if clock.monotonic() - since > LONG:
-        await asyncio.sleep(0)
 
 
 class Verdict(StrEnum):
@@ -148,8 +146,7 @@ class Verdict(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """A pass that ended."""
 
     verdict: Verdict
@@ -175,10 +172,10 @@ class Judgement:
         return bool(self.errors) and all(isinstance(e, RejectedError) for e in self.errors)
 
 
-async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: timedelta) -> Judgement:
+async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: Deadline) -> Judgement:
     """Runs a pass to its end, whatever that is; only cancellation goes through."""
     try:
-        async with asyncio.timeout(deadline.total_seconds()):
+        with deadline.start():
             result = await run()
     except TimeoutError:
         late = UnavailableError("PassTooLong", "running a pass: its deadline is over")
@@ -186,7 +183,7 @@ async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: timedelta) 
     except Exception as error:  # noqa: BLE001 - the one place that may not let anything through
         return _judge(tuple(iter_leaves(error)), None)
     judgement = _judge(result.errors, result.requeue_after)
-    return replace(judgement, is_refused=True) if result.is_refused else judgement
+    return msgspec.structs.replace(judgement, is_refused=True) if result.is_refused else judgement
 
 
 def _judge(leaves: tuple[BaseException, ...], wait: timedelta | None) -> Judgement:

@@ -21,6 +21,7 @@ from compute_operator_kit.backoff import Attempts, Retry, plan_retry
 from compute_operator_kit.cache import Change
 from compute_operator_kit.clock import ZERO, Random
 from compute_operator_kit.controller import RESYNC_JITTER, Controller, Dropped, Mapper
+from compute_operator_kit.deadlines import Deadline
 from compute_operator_kit.errors import (
     BreakerOpenError,
     ForbiddenError,
@@ -69,6 +70,7 @@ class Station:
     def __init__(self, controller: Controller, around: Surroundings) -> None:
         self.controller = controller
         self.queue: FairQueue[ObjectKey] = FairQueue(controller.tempo)
+        self.deadline = Deadline(controller.deadline.total_seconds())
         self._around = around
         self._planes = around.means.planes
         self._clock = around.means.clock

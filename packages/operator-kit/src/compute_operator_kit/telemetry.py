@@ -62,6 +62,7 @@ class OtelMeasures:
         self._refused: set[str] = set()
         self._lock = Lock()
         self._turn = Lock()  # of handing on: a level must not be overtaken by an older one
+        self._fitting: set[_Series] = set()  # counted before, so they fit the catalogue
         self._sums: dict[_Series, tuple[str, _Labels, int]] = {}
         self._levels: dict[_Series, tuple[str, _Labels, float]] = {}
         self._histograms = histograms
@@ -83,10 +84,12 @@ class OtelMeasures:
                 self._counters[metric.name].add(0)
 
     def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
-        if name not in self._counters or not self._fits(name, labels) or amount < 0:
+        series: _Series = (name, *labels.items())
+        fits = series in self._fitting or (name in self._counters and self._fits(name, labels))
+        if not fits or amount < 0:
             self._refuse(name)
             return
-        series: _Series = (name, *labels.items())
+        self._fitting.add(series)
         with self._lock:
             found = self._sums.get(series)
             self._sums[series] = (name, labels, amount + (found[2] if found else 0))
@@ -99,11 +102,9 @@ class OtelMeasures:
             self._levels[(name, *labels.items())] = (name, labels, value)
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
-        if name not in self._histograms or not self._fits(name, labels):
-            self._refuse(name)
-            return
         # Two clocks may disagree about which moment came first; a duration is never negative.
-        self._histograms.observe(name, max(0.0, value), labels)
+        if not self._histograms.observe(name, max(0.0, value), labels):
+            self._refuse(name)
 
     def flush(self) -> None:
         """Hands on what was gathered."""

@@ -21,10 +21,12 @@ import heapq
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 from typing import Final, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 from compute_operator_kit.pacing import Pace, Tempo
 
@@ -41,8 +43,7 @@ class Priority(IntEnum):
     BACKGROUND = 2  # the rest of the initial list, and the slow look at everything
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[K]):
+class Taken(msgspec.Struct, Generic[K], frozen=True):
     """A key handed to a worker, and how long it had been ready."""
 
     key: K
@@ -50,15 +51,13 @@ class Taken(Generic[K]):
     waited: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class _Timer:
+class _Timer(msgspec.Struct, frozen=True, gc=False):
     due: timedelta
     share: str
     priority: Priority
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(msgspec.Struct, frozen=True, gc=False):
     share: str
     since: timedelta
 
@@ -137,7 +136,7 @@ class FairQueue(Generic[K]):
         found = self._waiting.get(key)
         if found is not None and found.due <= due:
             if priority < found.priority:
-                self._waiting[key] = replace(found, priority=priority)
+                self._waiting[key] = msgspec.structs.replace(found, priority=priority)
             return
         self._waiting[key] = _Timer(due, share, priority)
         heapq.heappush(self._heap, (due, next(self._order), key))
@@ -147,6 +146,8 @@ class FairQueue(Generic[K]):
         self, now: timedelta, may_run: Callable[[str], bool], *, only_urgent: bool = False
     ) -> Taken[K] | None:
         """The next key of the next share that may run, marked as in work."""
+        if not self._ready and (not self._heap or self._heap[0][0] > now):
+            return None
         self._promote(now)
         share, is_urgent = self._choose(may_run, only_urgent=only_urgent)
         if share is None:

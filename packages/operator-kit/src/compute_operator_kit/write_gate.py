@@ -13,8 +13,9 @@ was answered, its root need not be looked at again for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import msgspec
 
 from compute_operator_kit.cache import Change, Store, parse_version
 from compute_operator_kit.expectations import Expectation, SeenGone
@@ -24,8 +25,7 @@ from compute_operator_kit.objects import Snapshot
 FindStore: TypeAlias = Callable[[PlaneName, Kind], Store | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(msgspec.Struct, frozen=True):
     """What holds a key: an expectation, and the store that has not met it yet."""
 
     store: Store
@@ -119,5 +119,5 @@ class WriteGate:
             # somebody else may have written that version, on top of ours.
             is_final = awaited.is_final and before.is_final
             earlier = (*before.earlier, before.expectation) if is_final else ()
-            awaited = replace(awaited, is_final=is_final, earlier=earlier)
+            awaited = msgspec.structs.replace(awaited, is_final=is_final, earlier=earlier)
         written[key] = awaited

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from compute_operator_kit.deadlines import Deadline
 from compute_operator_kit.errors import (
     ConflictError,
     ForbiddenError,
@@ -24,13 +25,13 @@ PAUSE = ThrottledError("Busy", "x", retry_after=SECOND)
 GONE = PlaneGoneError("PlaneGone", "x")
 
 
-async def judge(outcome: Result | BaseException, deadline: timedelta = SECOND) -> Judgement:
+async def judge(outcome: Result | BaseException) -> Judgement:
     async def run() -> Result:
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    return await judge_pass(run, deadline)
+    return await judge_pass(run, Deadline(1.0))
 
 
 async def test_a_pass_that_went_well_asks_for_nothing_or_for_a_time() -> None:
@@ -75,7 +76,7 @@ async def test_a_pass_has_a_deadline() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    judgement = await judge_pass(hang, timedelta(milliseconds=1))
+    judgement = await judge_pass(hang, Deadline(0.001))
     assert judgement.errors[0].reason == "PassTooLong"
     assert judgement.verdict is Verdict.ERROR
 

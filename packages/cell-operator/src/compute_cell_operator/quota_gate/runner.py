@@ -17,6 +17,7 @@ from typing import Final
 from compute_cell_operator.retries import RETRY
 from compute_operator_kit.backoff import Attempts, plan_retry
 from compute_operator_kit.clock import ZERO, Clock, Random
+from compute_operator_kit.deadlines import Deadline
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.logs import bound_keys
 from compute_operator_kit.outcomes import soonest
@@ -46,7 +47,7 @@ class Runner:
         self._share = share
         self._clock = clock
         self._random = random
-        self._deadline = deadline
+        self._deadline = Deadline(deadline.total_seconds())
         self._queue = FairQueue[ObjectKey]()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()

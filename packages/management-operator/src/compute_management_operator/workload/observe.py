@@ -32,6 +32,9 @@ DEPLOYMENTS_BY_WORKLOAD: Final = "workload"
 """Index of WorkloadDeployments: the uid of the Workload they belong to."""
 
 
+NOT_LOOKED: Final = Unreadable("NotLooked")
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What makes a deployment the one of a placement and a city; found by this, never by name."""
@@ -78,19 +81,25 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One Workload at one moment."""
+    """One Workload at one moment; of one that is new, nothing but its header is looked at."""
 
     key: ObjectKey
     metadata: Metadata
-    template: JsonObject
-    placements: tuple[Placement, ...]
-    networks: tuple[NetworkName, ...]
-    status: JsonObject
-    deployments: tuple[Deployment, ...]  # of this Workload, by name
-    holders: Mapping[str, str]  # names we might use that are taken → uid of the Workload behind
-    served: frozenset[str] | Unreadable | Off  # city codes with a Location
-    present_networks: frozenset[NetworkName] | Unreadable | Off
+    template: JsonObject = field(default_factory=dict)
+    placements: tuple[Placement, ...] = ()
+    networks: tuple[NetworkName, ...] = ()
+    status: JsonObject = field(default_factory=dict)
+    deployments: tuple[Deployment, ...] = ()  # of this Workload, by name
+    # Names we might use that are taken → uid of the Workload behind.
+    holders: Mapping[str, str] = field(default_factory=dict[str, str])
+    served: frozenset[str] | Unreadable | Off = NOT_LOOKED  # city codes with a Location
+    present_networks: frozenset[NetworkName] | Unreadable | Off = NOT_LOOKED
     is_project_deleting: bool = False
+
+
+def is_new(metadata: Metadata) -> bool:
+    """Whether all there is to do is to put our finalizer on it."""
+    return not metadata.is_deleting and labels.WORKLOAD_FINALIZER not in metadata.finalizers
 
 
 def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | None:
@@ -100,6 +109,8 @@ def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | No
     workload = caches.view(key.plane, WORKLOAD).get(key.namespace, key.name)
     if isinstance(workload, Absent | Unreadable):
         return None
+    if is_new(workload.metadata):
+        return Seen(key, workload.metadata)
     beside = caches.view(key.plane, DEPLOYMENT)
     found = beside.by_index(DEPLOYMENTS_BY_WORKLOAD, workload.metadata.uid)
     if isinstance(found, Unreadable):

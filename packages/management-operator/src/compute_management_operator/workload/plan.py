@@ -15,6 +15,7 @@ from compute_management_operator.workload.observe import (
     NetworkName,
     Placement,
     Seen,
+    is_new,
 )
 from compute_operator_kit.intents import (
     AddFinalizer,
@@ -80,7 +81,7 @@ Verdict: TypeAlias = Placed | ToCreate | NotServed | Undecided | NameHeld | Name
 def plan(seen: Seen) -> Plan:
     if seen.metadata.is_deleting:
         return _finalize(seen)
-    if labels.WORKLOAD_FINALIZER not in seen.metadata.finalizers:
+    if is_new(seen.metadata):
         # Nothing is created before the finalizer that removes it again is stored.
         return Plan.of(
             AddFinalizer(

@@ -63,11 +63,14 @@ def at(kind: Kind, name: str, namespace: str = "default", plane: PlaneName = ACM
     return ObjectKey(plane, kind, namespace if kind.namespaced else "", name)
 
 
-def stored(kind: Kind, document: JsonObject) -> Snapshot:
+def stored(kind: Kind, document: JsonObject, *, is_new: bool = False) -> Snapshot:
     metadata = member_object(document, "metadata")
     namespace = str(metadata.get("namespace", "default"))
     spec = member_object(document, "spec")
-    return a_snapshot(at(kind, str(metadata["name"]), namespace), spec=spec)
+    key = at(kind, str(metadata["name"]), namespace)
+    is_held = kind is WORKLOAD and not is_new
+    held: JsonObject = {"finalizers": [labels.WORKLOAD_FINALIZER] if is_held else []}
+    return a_snapshot(key, held, spec=spec)
 
 
 def a_deployment(
@@ -98,12 +101,13 @@ class World:
         locations: Sequence[JsonObject] | None = (),
         networks: Sequence[JsonObject] | None = (),
         projects: Sequence[Snapshot] | None = None,
+        is_new: bool = False,
     ) -> None:
         self.stores = [
             a_store(
                 ACME,
                 WORKLOAD,
-                [stored(WORKLOAD, one) for one in workloads],
+                [stored(WORKLOAD, one, is_new=is_new) for one in workloads],
                 indexes=mapping.WORKLOAD_INDEXES,
             ),
             a_store(ACME, DEPLOYMENT, deployments, indexes=mapping.DEPLOYMENT_INDEXES),
@@ -149,6 +153,13 @@ def test_one_moment_holds_the_workload_and_what_it_depends_on() -> None:
     assert seen.networks == (NetworkName("default", "default"),)
     assert seen.present_networks == frozenset(seen.networks)
     assert not seen.is_project_deleting
+
+
+def test_of_a_new_workload_nothing_but_its_header_is_looked_at() -> None:
+    world = World(workloads=[a_workload_document("web")], is_new=True)
+    seen = world.see()
+    assert seen == Seen(at(WORKLOAD, "web"), seen.metadata)
+    assert seen.metadata.uid == UID
 
 
 def test_names_that_are_taken_say_whose_they_are() -> None:

@@ -18,6 +18,7 @@ from typing import assert_never
 
 from compute_operator_kit.apply import entries, status, wanted
 from compute_operator_kit.apply.desk import Desk, Means
+from compute_operator_kit.clock import ZERO
 from compute_operator_kit.errors import ReconcileError, RejectedError
 from compute_operator_kit.holding import Memory
 from compute_operator_kit.intents import (
@@ -86,9 +87,8 @@ class Session:
 
     async def _attempt(self, intent: Intent) -> Outcome:
         memory, clock = self._desk.memory, self._desk.means.clock
-        refused = memory.find_refused(intent, clock.monotonic())
-        if refused is not None:
-            left = refused.until - clock.monotonic()
+        refused = memory.find_refused(intent)
+        if refused is not None and (left := refused.until - clock.monotonic()) > ZERO:
             reason = refused.error.reason
             return Outcome(intent, Effect.REFUSED, reason, wait=left, error=refused.error)
         try:

@@ -10,10 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+import msgspec
 
 from compute_operator_kit.clock import ZERO, Clock
 from compute_operator_kit.errors import (
@@ -37,6 +44,8 @@ from compute_operator_kit.write_gate import WriteGate
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+_UNGUARDED: Final[AbstractAsyncContextManager[None]] = nullcontext(None)
 
 
 class Leadership(Protocol):
@@ -79,8 +88,7 @@ class Means:
     locks: Locks = field(default_factory=Locks)
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(msgspec.Struct, frozen=True):
     """What this pass wrote to one object: the object before the first write and after the last."""
 
     before: Snapshot
@@ -98,8 +106,7 @@ class Refusal:
         return Outcome(intent, Effect.REFUSED, self.why, wait=self.guard.retry_after)
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(msgspec.Struct, frozen=True):
     """For one pass on one key."""
 
     root: ObjectKey
@@ -107,7 +114,7 @@ class Desk:
     writer: Writer
     gate: WriteGate
     memory: Memory
-    own: dict[ObjectKey, Own] = field(default_factory=dict)
+    own: dict[ObjectKey, Own] = msgspec.field(default_factory=dict)
 
     # finding ---------------------------------------------------------------------------------
 
@@ -157,9 +164,12 @@ class Desk:
         left = self.memory.hold(intent.key, part, settle, self.means.clock.monotonic())
         return Outcome(intent, Effect.HELD, "Provisional", wait=left) if left > ZERO else None
 
-    @asynccontextmanager
-    async def guarded(self, guards: Sequence[Guard]) -> AsyncGenerator[Refusal | None]:
+    def guarded(self, guards: Sequence[Guard]) -> AbstractAsyncContextManager[Refusal | None]:
         """Holds the guards' locks, in one order for everybody, and asks the guards under them."""
+        return self._guarded(guards) if guards else _UNGUARDED
+
+    @asynccontextmanager
+    async def _guarded(self, guards: Sequence[Guard]) -> AsyncGenerator[Refusal | None]:
         async with AsyncExitStack() as stack:
             for lock in sorted({guard.lock for guard in guards if guard.lock is not None}):
                 await stack.enter_async_context(self.means.locks.hold(lock))
