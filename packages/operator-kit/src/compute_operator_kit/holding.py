@@ -53,6 +53,7 @@ class Memory:
     def __init__(self) -> None:
         self._refused: dict[tuple[ObjectKey, type[Intent]], Refused] = {}
         self._since: dict[tuple[ObjectKey, Part], timedelta] = {}
+        self._forgetting_from = FORGETTING_FROM
         self._residues: dict[tuple[ObjectKey, Part], bytes] = {}
 
     def __len__(self) -> int:
@@ -69,9 +70,11 @@ class Memory:
 
     def _drop_forgotten(self, now: timedelta) -> None:
         """Differences that vanished with their object; they must not pile up."""
-        if len(self._since) > FORGETTING_FROM:
+        if len(self._since) > self._forgetting_from:
             oldest = now - FORGOTTEN_AFTER
             self._since = {at: since for at, since in self._since.items() if since >= oldest}
+            # In a rush all of them are young: who looked at every one does not come back for each.
+            self._forgetting_from = max(FORGETTING_FROM, 2 * len(self._since))
 
     def settle(self, key: ObjectKey, part: Part) -> None:
         """There is no difference any more, or it was sent."""
