@@ -12,7 +12,11 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from compute_operator_kit.http_connection import StaleConnectionError, render_request
+from compute_operator_kit.http_connection import (
+    INBOX_BYTES,
+    StaleConnectionError,
+    render_request,
+)
 from compute_operator_kit.http_pool import Pool, PooledTransport
 from compute_operator_kit.http_transport import Tls
 from compute_operator_kit.testing_certificates import Authority
@@ -104,6 +108,17 @@ async def test_as_many_connections_as_requests_at_once(
     await asyncio.gather(*(read(transport) for _ in range(3)))
     assert server.connections == 3
     assert len(pool) == 3
+
+
+async def test_answers_larger_than_the_inbox_arrive_whole_and_apart(
+    transport: PooledTransport, server: Server
+) -> None:
+    """All connections of a pool read into the same bytes."""
+    bodies = [letter * (3 * INBOX_BYTES + 7) for letter in (b"a", b"b", b"c")]
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(bodies[0])}\r\n\r\n".encode()
+    server.answers = [head + body for body in bodies]
+    arrived = await asyncio.gather(*(read(transport) for _ in bodies))
+    assert sorted(arrived) == bodies
 
 
 async def test_a_connection_is_not_kept_for_ever(transport: PooledTransport, pool: Pool) -> None:
