@@ -11,13 +11,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from compute_operator_kit.metrics_catalogue import Metric
+
+_Spelled: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, then its labels
 
 
 class _Counts:
@@ -66,12 +68,12 @@ class Histograms(Collector):
     def __init__(self, catalogue: Iterable[Metric]) -> None:
         self._families = {metric.name: _Family(metric) for metric in catalogue}
         # The same series once more, as callers spell them: a pass measures three times.
-        self._spelled: dict[tuple[str | tuple[str, str], ...], _Counts] = {}
+        self._spelled: dict[_Spelled, _Counts] = {}
         self._lock = Lock()  # reconciling and admission measure from threads of their own
 
     def observe(self, name: str, value: float, labels: Mapping[str, str]) -> bool:
         """False, and nothing is counted, where the catalogue has no such series."""
-        spelled = (name, *labels.items())
+        spelled: _Spelled = (name, *labels.items())
         with self._lock:
             counts = self._spelled.get(spelled)
             if counts is None:
