@@ -33,7 +33,7 @@ WORKLOADS: Final = 2000
 REMEMBERED: Final = 1000  # of which the memory is measured
 CHANGED_EVERY: Final = 33  # 3 %
 EDITS_PER_SECOND: Final = 100.0
-PROBES: Final = 200
+PROBES: Final = 600  # of fewer, the p99 is the luck of two or three
 REVIEWS_PER_SECOND: Final = 100.0
 REVIEWS: Final = 2000
 # Targets of docs/spec/runtime.md and, for admission, of faults.md S11.
