@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -103,8 +102,10 @@ class FaultyWatch:
         for timer in self._timers:
             timer.cancel()
         self._pump.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._pump
+        # Not awaited itself: who is cancelled here would take that for the pump's end, and go on.
+        await asyncio.wait({self._pump})
+        if not self._pump.cancelled():
+            self._pump.result()  # a bug of the pump's is told
         await self._inner.close()
 
     async def _run(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import httpx
@@ -145,10 +144,10 @@ class WatchStream(httpx.AsyncByteStream):
                 {changed, called}, timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            for task in (changed, called):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            changed.cancel()
+            called.cancel()
+            # Not awaited one by one: who is cancelled here would take that for their end.
+            await asyncio.wait({changed, called})
 
 
 def _line(kind: str, body: JsonValue) -> bytes:
