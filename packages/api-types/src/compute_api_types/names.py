@@ -58,7 +58,12 @@ def is_label_value(text: str) -> bool:
 
 def is_routable_city(code: str) -> bool:
     """Whether a city code can route: it becomes a label value to select by, so never empty."""
-    return bool(code) and is_label_value(code)
+    return bool(code) and _is_routable(code)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_routable(code: str) -> bool:
+    return is_label_value(code)
 
 
 def sanitise(text: str) -> str:

@@ -38,7 +38,7 @@ from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Plane, Planes
 from compute_operator_kit.ports import Ports as OperatorPorts
 from compute_operator_kit.reach import Reach
-from compute_operator_kit.resting import pack_resting, stores_of
+from compute_operator_kit.resting import Packing, stores_of
 from compute_quota_client import QuotaClient
 
 COMPONENT: Final = "compute-cell-operator"
@@ -112,6 +112,9 @@ class Operator:
         runtime = ports.derive_runtime(self.planes, settings.clients, workers)
         self.manager = Manager(controllers_of(self._parts), runtime)
         self._reach.bind(self.planes, self.manager)
+        self._packing = Packing(
+            lambda: stores_of(self.planes), ports.clock, lambda: self.is_pressed
+        )
         self.planes.listen(switch)
         for part in self._parts:
             for listener in part.listeners:
@@ -175,7 +178,7 @@ class Operator:
         while True:
             for part in self._parts:
                 part.report()
-            await pack_resting(stores_of(self.planes))
+            await self._packing.go_on()
             await self._ports.clock.sleep(REPORT_EVERY)
 
     # readiness -----------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Plane, Planes
 from compute_operator_kit.ports import Ports as OperatorPorts
 from compute_operator_kit.reach import Reach
-from compute_operator_kit.resting import pack_resting, stores_of
+from compute_operator_kit.resting import Packing, stores_of
 
 COMPONENT: Final = "compute-management-operator"
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
@@ -117,6 +117,9 @@ class Operator:
         self.writers = Manager(controllers_of(writers), runtime)
         self.scouts = Manager(controllers_of(scouts), runtime)
         self._reach.bind(self.planes, self.writers)
+        self._packing = Packing(
+            lambda: stores_of(self.planes), ports.clock, lambda: self.is_pressed
+        )
         for part in self._parts:
             for listener in part.listeners:
                 self.planes.listen(listener)
@@ -174,7 +177,7 @@ class Operator:
         while True:
             for part in self._parts:
                 part.report()
-            await pack_resting(stores_of(self.planes))
+            await self._packing.go_on()
             await self._ports.clock.sleep(REPORT_EVERY)
 
     # readiness -----------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ import hashlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
+
+import msgspec
 
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.errors import ReconcileError, ThrottledError
@@ -64,8 +66,7 @@ class Events(Protocol):
     async def patch_merge(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent: ...
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """The object an Event is shown on."""
 
     key: ObjectKey
@@ -80,16 +81,14 @@ class Reporter:
     instance: str
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(msgspec.Struct, frozen=True):
     """What is to be told, and when it happened."""
 
     emit: Emit
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """An Event already written, and how often what it says has happened since."""
 
     name: str
@@ -99,8 +98,7 @@ class Repeat:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """Tokens of one object."""
 
     tokens: float
@@ -162,7 +160,7 @@ class Recorder:
             self._drop("QueueFull")
             return
         # What it came after has happened, and holds a whole object in memory.
-        pending.append(Noted(replace(emit, after=None), self._clock.now()))
+        pending.append(Noted(msgspec.structs.replace(emit, after=None), self._clock.now()))
         self._idle.clear()
         self._wake.set()
 
@@ -245,7 +243,7 @@ class Recorder:
             return self._start_over(emit, now), False
         message = sanitise_message(emit.message)
         last = max(found.last, now)  # a clock that steps back must not make an Event older
-        counted = replace(found, count=found.count + 1, last=last, message=message)
+        counted = msgspec.structs.replace(found, count=found.count + 1, last=last, message=message)
         self._remember(identity, counted)
         return counted, True
 
@@ -265,7 +263,7 @@ class Recorder:
         now = self._clock.monotonic()
         bucket = self._buckets.get(about, Bucket(BURST, now)).refilled(now)
         has_token = bucket.tokens >= 1
-        self._buckets[about] = replace(bucket, tokens=bucket.tokens - 1) if has_token else bucket
+        self._buckets[about] = Bucket(bucket.tokens - 1, now) if has_token else bucket
         self._buckets.move_to_end(about)
         while len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)

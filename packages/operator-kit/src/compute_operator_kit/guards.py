@@ -3,14 +3,19 @@
 A guard is data in an intent; here it is asked. It only reads. A refusal is an answer, not an error:
 the world is not as the plan assumed, and the next look will tell. The locks serialise workers of
 this process alone; against other processes the server's own preconditions hold.
+
+Many children of one parent come one after another, and each asks whether the parent lives. Whoever
+has the lock takes over the answer of who had it before, for a moment: nobody of this process can
+have deleted the parent since, unless the lock was in the hands of somebody who deletes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Callable
-from typing import TypeAlias, assert_never
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final, TypeAlias, assert_never
 
 from compute_operator_kit.errors import UnavailableError
 from compute_operator_kit.intents import Guard, IfGone, IfNone, IfUnchanged, OnlyUnder
@@ -20,30 +25,72 @@ from compute_operator_kit.objects import Absent
 
 FindKube: TypeAlias = Callable[[PlaneName], Kube]
 
+# Somebody else may delete a parent at any time, between a read and a write too. Caches tell of that
+# within milliseconds; this is for how long they may be behind unnoticed.
+BELIEVED_FOR: Final = timedelta(seconds=5)
 
-class Locks:
-    """Locks by key, kept only while somebody holds or wants one."""
+
+class _Lock:
+    """One lock, and how many hold or want it."""
+
+    __slots__ = ("lock", "users")
 
     def __init__(self) -> None:
-        self._locks: dict[ObjectKey, tuple[asyncio.Lock, int]] = {}
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
+class Locks:
+    """Locks by key, kept only while somebody holds or wants one; and what was found under them."""
+
+    def __init__(self) -> None:
+        self._locks: dict[ObjectKey, _Lock] = {}
+        # The parent that was found alive under a lock, and when it was asked; the oldest first.
+        self._alive: OrderedDict[ObjectKey, tuple[ObjectKey, timedelta]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._locks)
 
-    @contextlib.asynccontextmanager
-    async def hold(self, key: ObjectKey | None) -> AsyncGenerator[None]:
-        if key is None:
-            yield
-            return
-        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
-        self._locks[key] = (lock, users + 1)
+    async def take(self, key: ObjectKey) -> None:
+        """Waits until nobody else holds it; whoever took it gives it back."""
+        found = self._locks.get(key)
+        if found is None:
+            found = self._locks[key] = _Lock()
+        found.users += 1
         try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(key)
-            if users > 1:
-                self._locks[key] = (lock, users - 1)
+            await found.lock.acquire()
+        except BaseException:
+            self._leave(key, found)
+            raise
+
+    def give_back(self, key: ObjectKey) -> None:
+        found = self._locks[key]
+        found.lock.release()
+        self._leave(key, found)
+
+    def _leave(self, key: ObjectKey, found: _Lock) -> None:
+        found.users -= 1
+        if not found.users:
+            del self._locks[key]
+
+    # What is handed on with a lock; asked and told by who holds it.
+
+    def is_known_alive(self, guard: Guard, now: timedelta) -> bool:
+        """Whether a holder before us has found so, a moment ago."""
+        if not isinstance(guard, OnlyUnder) or guard.lock is None:
+            return False
+        found = self._alive.get(guard.lock)
+        return found is not None and found[0] == guard.key and now - found[1] < BELIEVED_FOR
+
+    def note(self, guard: Guard, asked_at: timedelta, *, is_refused: bool) -> None:
+        """What a guard was told; one of any other kind stands before a write that may delete."""
+        if guard.lock is None:
+            return
+        self._alive.pop(guard.lock, None)
+        if isinstance(guard, OnlyUnder) and not is_refused:
+            self._alive[guard.lock] = (guard.key, asked_at)
+        while self._alive and asked_at - next(iter(self._alive.values()))[1] >= BELIEVED_FOR:
+            self._alive.popitem(last=False)
 
 
 async def find_refusal(guard: Guard, kube_of: FindKube) -> str | None:

@@ -13,7 +13,6 @@ Ensure(uid=U)      bring that very one in line   │ initial  what it is born wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, Self, TypeAlias
 
@@ -28,30 +27,24 @@ from compute_operator_kit.wire import JsonMapping, JsonValue, is_map
 LOOK_AGAIN: Final = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(msgspec.Struct, frozen=True):
     """The fields of an object that are ours; every other field is foreign and stays as it is."""
 
-    labels: Mapping[str, str | None] = field(
-        default_factory=dict[str, str | None]
-    )  # None: must not be there
-    annotations: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    labels: Mapping[str, str | None] = {}  # None: must not be there
+    annotations: Mapping[str, str | None] = {}
     owners: tuple[OwnerReference, ...] = ()  # each must be there, found by UID
     has_only_these_owners: bool = False
-    whole: JsonMapping = field(
-        default_factory=dict[str, JsonValue]
-    )  # members of the object that are ours whole
-    parts: JsonMapping = field(
-        default_factory=dict[str, JsonValue]
-    )  # of other members only these; None: not there
+    whole: JsonMapping = {}  # members of the object that are ours whole
+    parts: JsonMapping = {}  # of other members only these; None: not there
 
 
 # guards ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OnlyUnder:
-    """The object at `key` must exist and not be deleting, by a fresh read."""
+class OnlyUnder(msgspec.Struct, frozen=True):
+    """The object at `key` must exist and not be deleting, by a fresh read: for this write, or for
+    one before it under the same lock (`guards.py`).
+    """
 
     key: ObjectKey
     lock: ObjectKey | None = (
@@ -60,8 +53,7 @@ class OnlyUnder:
     retry_after: timedelta = LOOK_AGAIN
 
 
-@dataclass(frozen=True, slots=True)
-class IfNone:
+class IfNone(msgspec.Struct, frozen=True):
     """No object of this kind with these labels may exist, by a fresh list."""
 
     plane: PlaneName
@@ -73,8 +65,7 @@ class IfNone:
     retry_after: timedelta = LOOK_AGAIN
 
 
-@dataclass(frozen=True, slots=True)
-class IfGone:
+class IfGone(msgspec.Struct, frozen=True):
     """The object at `key` must be absent, or another one than `uid`, by a fresh read."""
 
     key: ObjectKey
@@ -83,8 +74,7 @@ class IfGone:
     retry_after: timedelta = LOOK_AGAIN
 
 
-@dataclass(frozen=True, slots=True)
-class IfUnchanged:
+class IfUnchanged(msgspec.Struct, frozen=True):
     """The object at `key` must still be in the version the plan was derived from, by a
     fresh read.
     """
@@ -103,8 +93,7 @@ Guard: TypeAlias = OnlyUnder | IfNone | IfGone | IfUnchanged
 # intents ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ensure:
+class Ensure(msgspec.Struct, frozen=True):
     """The object exists and what we own of it is as wanted."""
 
     key: ObjectKey
@@ -112,7 +101,7 @@ class Ensure:
     reason: str
     uid: Uid | None = None
     resource_version: str = ""  # given: only if it is still in that version
-    initial: JsonMapping = field(default_factory=dict[str, JsonValue])
+    initial: JsonMapping = {}
     provisional: bool = False
     settle: timedelta | None = None  # how long a provisional difference waits; None: as configured
     only_under: OnlyUnder | None = None
@@ -123,8 +112,7 @@ class Ensure:
         return (self.only_under,) if self.only_under else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """This very object goes; that it is gone already is success."""
 
     key: ObjectKey
@@ -140,8 +128,7 @@ class Delete:
         return tuple(g for g in (self.if_unchanged, self.if_gone, self.if_none) if g is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class SetStatus:
+class SetStatus(msgspec.Struct, frozen=True):
     """`.status` is this, whole, derived from that version of the object.
 
     Without a UID it is the status of the object that an `Ensure` of the same pass makes.
@@ -157,19 +144,17 @@ class SetStatus:
     is_final: bool = False  # it need not be looked at when it comes back as we wrote it
 
 
-@dataclass(frozen=True, slots=True)
-class AddFinalizer:
+class AddFinalizer(msgspec.Struct, frozen=True):
     """Our finalizer is on the object, and with it, in the same request, these annotations."""
 
     key: ObjectKey
     uid: Uid
     finalizer: str
     reason: str
-    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    annotations: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
+class RemoveFinalizer(msgspec.Struct, frozen=True):
     """Our finalizer is off the object."""
 
     key: ObjectKey
@@ -184,8 +169,7 @@ class RemoveFinalizer:
         return tuple(guard for guard in (self.if_gone, self.if_none) if guard is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveGate:
+class RemoveGate(msgspec.Struct, frozen=True):
     """One named entry of a list of scheduling gates is off the object; the others are
     nobody's here.
     """
@@ -199,8 +183,7 @@ class RemoveGate:
     path: tuple[str, ...] = ("spec", "controller", "schedulingGates")
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(msgspec.Struct, frozen=True):
     """An event for people, about a transition."""
 
     key: ObjectKey
@@ -214,8 +197,7 @@ class Emit:
     after: Ensure | Delete | SetStatus | RemoveGate | None = None  # only if this write happened now
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Nothing to do until then; waiting is not failure and does not back off."""
 
     key: ObjectKey

@@ -98,8 +98,7 @@ class Page:
     unreadable: int = 0  # items that did not parse, counted and left out
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True, gc=False):
     """The object is now like this: added or modified, which nobody needs to tell apart."""
 
     delivered: Delivered

@@ -10,7 +10,7 @@ then aborts it.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -85,7 +85,8 @@ class Manager:
         self._is_stopping = False
         self._listed_at = runtime.means.clock.monotonic()  # when some first list last went on
         self._was_filling = False  # when last asked: whether to ask again soon
-        self._full_at: timedelta | None = None  # when every worker was busy last
+        self._begun: deque[timedelta] = deque(maxlen=runtime.workers.total)  # the last passes
+        self._pressed_at: timedelta | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = ZERO
         runtime.means.planes.listen(self)
@@ -138,10 +139,12 @@ class Manager:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether every worker was busy a moment ago."""
-        if self._full_at is None:
+        """Whether every worker is busy, or was a moment ago, or as many passes began within one."""
+        if len(self._tasks) >= self._runtime.workers.total:
+            return True
+        if self._pressed_at is None:
             return False
-        return self._means.clock.monotonic() - self._full_at < PRESSED_FOR
+        return self._means.clock.monotonic() - self._pressed_at < PRESSED_FOR
 
     def stop(self) -> None:
         """Takes no more keys; `run` returns when what is in flight has ended, or was aborted."""
@@ -161,8 +164,9 @@ class Manager:
             while not self._is_stopping:
                 self._wake.clear()  # first: what arrives from here on is either taken or wakes us
                 is_sorted = self._sort_out()
-                self._start_all(only_urgent=not is_sorted or self._is_filling())
-                self._arm()
+                now = self._means.clock.monotonic()
+                self._start_all(now, only_urgent=not is_sorted or self._is_filling(now))
+                self._arm(now)
                 await (self._wake.wait() if is_sorted else asyncio.sleep(0))
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=GRACE.total_seconds())
@@ -176,7 +180,7 @@ class Manager:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _arm(self) -> None:
+    def _arm(self, now: timedelta) -> None:
         """Wakes the loop for the next timer of a queue, and now and then to report.
 
         Not for a queue that no worker may serve now: its timer may be over already, and would ring
@@ -184,7 +188,6 @@ class Manager:
         must is left alone: it costs a round, and setting it anew in every round costs more than all
         such rounds.
         """
-        now = self._means.clock.monotonic()
         wanted = now + (LOOK_WHILE_FILLING if self._was_filling else REPORT_EVERY)
         if self._owes_report and self._reported_at is not None:
             wanted = min(wanted, self._reported_at + REPORTS_APART)
@@ -218,25 +221,23 @@ class Manager:
     def _note_listing(self) -> None:
         self._listed_at = self._means.clock.monotonic()
 
-    def _is_filling(self) -> bool:
+    def _is_filling(self, now: timedelta) -> bool:
         """Whether planes are being listed: until that is over, what is at rest waits. Who is behind
         on the last of them would else wait for everybody on the others.
         """
-        now = self._means.clock.monotonic()
         is_filling = self._means.planes.starting > 0 and now - self._listed_at < NEXT_PAGE_WITHIN
         self._was_filling = is_filling
         return is_filling
 
-    def _start_all(self, *, only_urgent: bool) -> None:
-        while self._start_one(only_urgent=only_urgent):
+    def _start_all(self, now: timedelta, *, only_urgent: bool) -> None:
+        while self._start_one(now, only_urgent=only_urgent):
             pass
-        self._report()
+        self._report(now)
 
-    def _report(self) -> None:
+    def _report(self, now: timedelta) -> None:
         """Now and then, not after every pass: what dashboards show is asked for every few
         seconds, and telling it costs a third of a pass that finds nothing to do.
         """
-        now = self._means.clock.monotonic()
         is_soon = self._reported_at is not None and now - self._reported_at < REPORTS_APART
         self._owes_report = is_soon
         if is_soon:
@@ -245,10 +246,10 @@ class Manager:
         for station in self._turns:
             station.report(now)
 
-    def _start_one(self, *, only_urgent: bool) -> bool:
+    def _start_one(self, now: timedelta, *, only_urgent: bool) -> bool:
         """Gives one worker to the first controller, in turn, that has something to do."""
         for place, station in enumerate(self._turns):
-            if not self._has_worker(station):
+            if not station.queue.has_any(now) or not self._has_worker(station):
                 continue
             is_held = only_urgent and station.controller.is_behind is not None
             taken = station.take(self._has_room, only_urgent=is_held)
@@ -273,8 +274,7 @@ class Manager:
         self._active[station.controller.name] += 1
         task = asyncio.create_task(self._pass(station, taken), name=f"pass:{taken.key}")
         self._tasks.add(task)
-        if len(self._tasks) >= self._runtime.workers.total:
-            self._full_at = self._means.clock.monotonic()
+        self._note_begun()
 
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
@@ -285,6 +285,13 @@ class Manager:
             self._wake.set()
 
         task.add_done_callback(ended)
+
+    def _note_begun(self) -> None:
+        now, most = self._means.clock.monotonic(), self._runtime.workers.total
+        self._begun.append(now)
+        is_rush = len(self._begun) == most and now - self._begun[0] < PRESSED_FOR
+        if is_rush or len(self._tasks) >= most:
+            self._pressed_at = now
 
     async def _pass(self, station: Station, taken: Taken[ObjectKey]) -> None:
         controller, key = station.controller, taken.key

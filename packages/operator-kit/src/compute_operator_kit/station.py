@@ -71,6 +71,7 @@ class Station:
         self.controller = controller
         self.queue: FairQueue[ObjectKey] = FairQueue(controller.tempo)
         self.deadline = Deadline(controller.deadline.total_seconds())
+        self._resync = controller.resync // timedelta(microseconds=1)
         self._around = around
         self._planes = around.means.planes
         self._clock = around.means.clock
@@ -353,7 +354,8 @@ class Station:
 
     def _look_again(self, key: ObjectKey, wait: timedelta | None) -> None:
         chance = 2.0 * self._around.random.random() - 1.0
-        resync = self.controller.resync * (1.0 + RESYNC_JITTER * chance)
+        # In whole microseconds: a fraction of a `timedelta` takes as long as the rest of this.
+        resync = timedelta(0, 0, int(self._resync * (1.0 + RESYNC_JITTER * chance)))
         is_soon = wait is not None and wait < resync
         self.queue.add_at(
             key,

@@ -45,6 +45,21 @@ _Series: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, the
 logger = logging.getLogger(__name__)
 
 
+class _Sum:
+    """What one counter is owed; none too is told once, so that its series begins with it."""
+
+    __slots__ = ("is_told", "labels", "name", "owed")
+
+    def __init__(self, name: str, labels: _Labels) -> None:
+        self.name, self.labels = name, labels
+        self.owed = 0
+        self.is_told = False
+
+    def take(self) -> tuple[str, _Labels, int]:
+        owed, self.owed, self.is_told = self.owed, 0, True
+        return self.name, self.labels, owed
+
+
 class OtelMeasures:
     """The port `Measures`: OpenTelemetry instruments made from a catalogue, and our histograms.
 
@@ -62,8 +77,7 @@ class OtelMeasures:
         self._refused: set[str] = set()
         self._lock = Lock()
         self._turn = Lock()  # of handing on: a level must not be overtaken by an older one
-        self._fitting: set[_Series] = set()  # counted before, so they fit the catalogue
-        self._sums: dict[_Series, tuple[str, _Labels, int]] = {}
+        self._sums: dict[_Series, _Sum] = {}  # of series that fit the catalogue
         self._levels: dict[_Series, tuple[str, _Labels, float]] = {}
         self._histograms = histograms
         counters, gauges = (
@@ -85,14 +99,15 @@ class OtelMeasures:
 
     def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
         series: _Series = (name, *labels.items())
-        fits = series in self._fitting or (name in self._counters and self._fits(name, labels))
-        if not fits or amount < 0:
-            self._refuse(name)
-            return
-        self._fitting.add(series)
         with self._lock:
             found = self._sums.get(series)
-            self._sums[series] = (name, labels, amount + (found[2] if found else 0))
+            if found is None and name in self._counters and self._fits(name, labels):
+                found = self._sums[series] = _Sum(name, labels)
+            if found is not None and amount >= 0:
+                found.owed += amount
+                found.is_told = False
+                return
+        self._refuse(name)
 
     def gauge(self, name: str, value: float, /, **labels: str) -> None:
         if name not in self._gauges or not self._fits(name, labels):
@@ -110,9 +125,9 @@ class OtelMeasures:
         """Hands on what was gathered."""
         with self._turn:
             with self._lock:
-                sums, self._sums = self._sums, {}
+                sums = [one.take() for one in self._sums.values() if not one.is_told]
                 levels, self._levels = self._levels, {}
-            for name, labels, amount in sums.values():
+            for name, labels, amount in sums:
                 self._counters[name].add(amount, labels)
             for name, labels, level in levels.values():
                 self._gauges[name].set(level, labels)

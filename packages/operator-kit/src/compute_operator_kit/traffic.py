@@ -36,7 +36,7 @@ class TokenBucket:
         grown = (now - self._at).total_seconds() * self._rate
         self._tokens = min(self._burst, self._tokens + max(0.0, grown)) - 1.0
         self._at = max(self._at, now)
-        return timedelta(seconds=max(0.0, -self._tokens / self._rate))
+        return ZERO if self._tokens >= 0.0 else timedelta(seconds=-self._tokens / self._rate)
 
 
 @dataclass(slots=True)

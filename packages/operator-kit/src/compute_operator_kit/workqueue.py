@@ -142,11 +142,15 @@ class FairQueue(Generic[K]):
         heapq.heappush(self._heap, (due, next(self._order), key))
         self._compact()
 
+    def has_any(self, now: timedelta) -> bool:
+        """Whether a key is ready, or a timer over; asked after every pass, of every queue."""
+        return bool(self._ready) or (bool(self._heap) and self._heap[0][0] <= now)
+
     def take(
         self, now: timedelta, may_run: Callable[[str], bool], *, only_urgent: bool = False
     ) -> Taken[K] | None:
         """The next key of the next share that may run, marked as in work."""
-        if not self._ready and (not self._heap or self._heap[0][0] > now):
+        if not self.has_any(now):
             return None
         self._promote(now)
         share, is_urgent = self._choose(may_run, only_urgent=only_urgent)

@@ -185,6 +185,11 @@ class Workshop:
             if request.address.is_write and request.caller.identity == "maker"
         ]
 
+    def reads(self, key: ObjectKey) -> int:
+        """How often our writer asked for one object."""
+        asked = [request.address for request in self.history.of(Request)]
+        return sum(one.verb == "get" and one.name == key.name for one in asked)
+
 
 def _kinds(group: str, version: str, resource: str) -> str:
     del group, version
@@ -446,6 +451,25 @@ def test_a_child_is_made_only_under_a_live_parent() -> None:
         await workshop.stranger.patch_merge(ROOT, {"metadata": {"finalizers": None}})
         await workshop.make(ROOT)
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
+
+    play(scenario)
+
+
+def test_children_that_come_together_ask_for_their_parent_once() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        parent = await workshop.make(ROOT)
+        under = OnlyUnder(ROOT, lock=ROOT)
+        for number in range(5):
+            key = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, f"child-{number}")
+            child = Ensure(key, wanted(), "Missing", only_under=under)
+            assert (await workshop.carry_out_one(child)).effect is Effect.WRITTEN
+        assert workshop.reads(ROOT) == 1
+        # Whoever deletes under that lock is believed at once, though no cache has seen it yet.
+        none = IfNone(HUB, THING, {"of": "root"}, lock=ROOT)
+        removed = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        assert (await workshop.carry_out_one(removed)).effect is Effect.WRITTEN
+        late = Ensure(KEY, wanted(), "Missing", only_under=under)
+        assert "is absent" in (await workshop.carry_out_one(late)).reason
 
     play(scenario)
 

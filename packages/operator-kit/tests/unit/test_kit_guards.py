@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from compute_operator_kit.errors import UnavailableError
 from compute_operator_kit.exchange import Connection
-from compute_operator_kit.guards import Locks, find_refusal
-from compute_operator_kit.intents import IfNone
+from compute_operator_kit.guards import BELIEVED_FOR, Locks, find_refusal
+from compute_operator_kit.intents import Guard, IfNone, OnlyUnder
 from compute_operator_kit.keys import PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.kube_http import KubeHttp
@@ -57,16 +59,20 @@ async def test_a_list_that_expired_says_nothing() -> None:
     assert raised.value.reason == "ListIncomplete"
 
 
+# --- locks ----------------------------------------------------------------------------------------
+
+
 async def test_a_lock_lets_one_in_and_is_forgotten_afterwards() -> None:
     locks, inside, most = Locks(), 0, 0
 
     async def work() -> None:
         nonlocal inside, most
-        async with locks.hold(a_key()):
-            inside += 1
-            most = max(most, inside)
-            await asyncio.sleep(0)
-            inside -= 1
+        await locks.take(a_key())
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0)
+        inside -= 1
+        locks.give_back(a_key())
 
     await asyncio.gather(*(work() for _ in range(10)))
     assert most == 1
@@ -75,15 +81,63 @@ async def test_a_lock_lets_one_in_and_is_forgotten_afterwards() -> None:
 
 async def test_locks_of_different_keys_do_not_meet() -> None:
     locks = Locks()
-    async with locks.hold(a_key("one")), locks.hold(a_key("other")), locks.hold(None):
-        assert len(locks) == 2
+    await locks.take(a_key("one"))
+    await locks.take(a_key("other"))
+    assert len(locks) == 2
+    locks.give_back(a_key("one"))
+    locks.give_back(a_key("other"))
     assert len(locks) == 0
 
 
 async def test_who_gives_up_waiting_leaves_no_lock_behind() -> None:
     locks = Locks()
-    async with locks.hold(a_key()):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001), locks.hold(a_key()):
-                raise AssertionError
+    await locks.take(a_key())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await locks.take(a_key())
+    locks.give_back(a_key())
     assert len(locks) == 0
+
+
+# --- what is handed on with a lock ----------------------------------------------------------------
+
+PARENT = a_key("parent")
+UNDER = OnlyUnder(PARENT, lock=PARENT)
+START = timedelta(seconds=100)
+
+
+def test_what_was_found_alive_is_handed_on_for_a_moment() -> None:
+    locks = Locks()
+    assert not locks.is_known_alive(UNDER, START)
+    locks.note(UNDER, START, is_refused=False)
+    assert locks.is_known_alive(UNDER, START)
+    assert not locks.is_known_alive(UNDER, START + BELIEVED_FOR)
+    assert not locks.is_known_alive(OnlyUnder(a_key("other"), lock=PARENT), START)
+    assert not locks.is_known_alive(OnlyUnder(PARENT), START)
+
+
+@pytest.mark.parametrize(
+    ("guard", "is_refused"),
+    [
+        pytest.param(replace(NONE, lock=PARENT), False, id="who may delete it now"),
+        pytest.param(replace(NONE, lock=PARENT), True, id="who may not delete it yet"),
+        pytest.param(UNDER, True, id="who found it gone"),
+    ],
+)
+def test_a_lock_is_handed_on_with_no_answer_older_than(guard: Guard, *, is_refused: bool) -> None:
+    locks = Locks()
+    locks.note(UNDER, START, is_refused=False)
+    locks.note(guard, START, is_refused=is_refused)
+    assert not locks.is_known_alive(UNDER, START)
+
+
+async def test_an_answer_outlives_its_lock_and_not_for_long() -> None:
+    locks = Locks()
+    await locks.take(PARENT)
+    locks.note(UNDER, START, is_refused=False)
+    locks.give_back(PARENT)
+    assert locks.is_known_alive(UNDER, START)
+    # Parents that nobody asks for any more are not kept.
+    later, other = START + BELIEVED_FOR, a_key("other")
+    locks.note(OnlyUnder(other, lock=other), later, is_refused=False)
+    assert not locks.is_known_alive(UNDER, START)

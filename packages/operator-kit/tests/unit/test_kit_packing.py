@@ -12,7 +12,13 @@ from compute_operator_kit.cache import Store
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.objects import Metadata, Snapshot, parse_object
 from compute_operator_kit.packing import SMALLEST, is_packed, pack, unpack
-from compute_operator_kit.resting import AT_ONCE, WORTH_TRIMMING, pack_resting
+from compute_operator_kit.resting import (
+    AT_ONCE,
+    GIVES_WAY_FOR,
+    WORTH_TRIMMING,
+    Packing,
+    pack_resting,
+)
 from compute_operator_kit.testing import A_KIND, FakeClock, a_key, a_snapshot
 from compute_operator_kit.wire import JsonObject, member_object, member_text
 
@@ -175,3 +181,21 @@ async def test_all_stores_are_packed_and_others_run_meanwhile() -> None:
     beside.cancel()
     assert turns >= 2 * WORTH_TRIMMING // AT_ONCE
     assert all(is_packed(held(store, "web-7").kept) for store in stores)
+
+
+async def test_packing_gives_way_to_work_for_a_while() -> None:
+    clock, store, is_pressed = FakeClock(), a_store(), True
+    packing = Packing(lambda: [store], clock, lambda: is_pressed)
+    put(store, a_large())
+    for _ in range(3):
+        await packing.go_on()
+    assert not is_packed(held(store).kept)
+    for _ in range(2):
+        clock.pass_time(GIVES_WAY_FOR)
+        await packing.go_on()
+    assert is_packed(held(store).kept), "a rush that lasts"
+    put(store, a_large("other"))
+    is_pressed = False
+    for _ in range(2):
+        await packing.go_on()
+    assert is_packed(held(store, "other").kept)

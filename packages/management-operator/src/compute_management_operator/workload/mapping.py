@@ -19,7 +19,7 @@ from compute_management_operator.workload.observe import (
     read_placements,
     workload_uid_of,
 )
-from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction
+from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction, OfSpec
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import Json, JsonObject, member_object
@@ -62,10 +62,10 @@ def index_by_workload(metadata: Metadata, body: JsonObject) -> Iterable[str]:
 
 
 WORKLOAD_INDEXES: Final[Mapping[str, IndexFunction]] = {
-    UID: index_by_uid,
-    CITY: index_by_city,
-    NETWORK_NAME: index_by_network,
-    DEPLOYMENT_NAME: index_by_deployment_name,
+    UID: OfSpec(index_by_uid),
+    CITY: OfSpec(index_by_city),
+    NETWORK_NAME: OfSpec(index_by_network),
+    DEPLOYMENT_NAME: OfSpec(index_by_deployment_name),
 }
 DEPLOYMENT_INDEXES: Final[Mapping[str, IndexFunction]] = {
     DEPLOYMENTS_BY_WORKLOAD: index_by_workload

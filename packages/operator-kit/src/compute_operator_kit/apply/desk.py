@@ -10,12 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar
@@ -170,16 +165,26 @@ class Desk(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def _guarded(self, guards: Sequence[Guard]) -> AsyncGenerator[Refusal | None]:
-        async with AsyncExitStack() as stack:
+        locks, held = self.means.locks, list[ObjectKey]()
+        try:
             for lock in sorted({guard.lock for guard in guards if guard.lock is not None}):
-                await stack.enter_async_context(self.means.locks.hold(lock))
+                await locks.take(lock)
+                held.append(lock)
             yield await self._find_refusal(guards)
+        finally:
+            for lock in held:
+                locks.give_back(lock)
 
     async def _find_refusal(self, guards: Sequence[Guard]) -> Refusal | None:
+        locks = self.means.locks
         for guard in guards:
+            asked_at = self.means.clock.monotonic()
+            if locks.is_known_alive(guard, asked_at):
+                continue
             why = await find_refusal(
                 guard, lambda plane: self.means.planes.get(plane).kube.acting_as(self.writer)
             )
+            locks.note(guard, asked_at, is_refused=why is not None)
             if why is not None:
                 return Refusal(guard, why)
         return None
