@@ -8,6 +8,7 @@ answers come back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,9 +92,11 @@ class HttpServer:
         await self._runner.cleanup()
         self._runner = None
         for transport in transports:
-            # TLS would wait half a minute for the other side's last word.
+            # TLS would wait half a minute for the other side's last word. Early releases of Python
+            # 3.11 stumble over a transport that was closed twice.
             if transport is not None:
-                transport.abort()
+                with contextlib.suppress(AttributeError):
+                    transport.abort()
         # Aborting takes effect in the next round of the loop.
         await asyncio.sleep(0)
 
