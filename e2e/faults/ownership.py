@@ -49,7 +49,10 @@ _TABLE: Final[dict[tuple[str, Side, str], Ownership]] = {
     ("management", "hub", "WorkloadDeployment"): Ownership(
         labels=_OUR_KEYS, annotations=_OUR_KEYS, spec=_EVERYTHING
     ),
-    ("management", "hub", "Namespace"): Ownership(labels=owns_names(*labels.IDENTITY_LABELS)),
+    ("management", "hub", "Namespace"): Ownership(
+        labels=owns_names(*labels.IDENTITY_LABELS),
+        annotations=owns_names(labels.IDENTITY_REPAIRED),
+    ),
     ("management", "hub", "PropagationPolicy"): Ownership(
         labels=_OUR_KEYS,
         annotations=_OUR_KEYS,

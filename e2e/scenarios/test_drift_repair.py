@@ -9,6 +9,7 @@ import pytest
 from compute_api_types import labels
 from e2e.world import (
     DEPLOYMENT,
+    DFW,
     INSTANCE,
     NAMESPACE,
     POLICY,
@@ -65,9 +66,10 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
     await hub.patch(NAMESPACE, hub.namespace, merge_of(labels=stripped))
 
     async def identity_is_back() -> None:
-        found = labels_of(await hub.get(NAMESPACE, hub.namespace))
-        assert found.get(labels.UPSTREAM_CLUSTER_NAME) == f"cluster-{project.name}"
-        assert found.get(labels.UPSTREAM_NAMESPACE) == project.namespace
+        for plane in (hub, world.cell(DFW)):
+            found = labels_of(await plane.get(NAMESPACE, hub.namespace))
+            assert found.get(labels.UPSTREAM_CLUSTER_NAME) == f"cluster-{project.name}", plane.name
+            assert found.get(labels.UPSTREAM_NAMESPACE) == project.namespace, plane.name
 
     await world.eventually(identity_is_back, within(30))
 

@@ -61,6 +61,7 @@ USER_ANNOTATIONS: Final = (SSH_KEYS, RESTARTED_AT)
 FEDERATION_NAMESPACE: Final = "compute.datumapis.com/federation-namespace"
 PROJECT_GENERATION: Final = "compute.datumapis.com/project-generation"
 INSTANCE_UID: Final = "compute.datumapis.com/instance-uid"
+IDENTITY_REPAIRED: Final = "compute.datumapis.com/identity-repaired"
 
 QUARANTINE_REASON: Final = "compute.datumapis.com/quarantine-reason"
 QUARANTINE_MESSAGE: Final = "compute.datumapis.com/quarantine-message"

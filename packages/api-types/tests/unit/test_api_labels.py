@@ -24,6 +24,7 @@ WIRE_STRINGS = {
     "FEDERATION_NAMESPACE": "compute.datumapis.com/federation-namespace",
     "PROJECT_GENERATION": "compute.datumapis.com/project-generation",
     "INSTANCE_UID": "compute.datumapis.com/instance-uid",
+    "IDENTITY_REPAIRED": "compute.datumapis.com/identity-repaired",
     "QUARANTINE_REASON": "compute.datumapis.com/quarantine-reason",
     "QUARANTINE_MESSAGE": "compute.datumapis.com/quarantine-message",
     "QUARANTINED_AT": "compute.datumapis.com/quarantined-at",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 import pytest
 from management_builders.federation import (
@@ -119,6 +120,9 @@ def test_deployment_whose_namespace_is_gone_is_left_alone() -> None:
 
 # --- the hub namespace ----------------------------------------------------------------------------
 
+# The version that was found: no two repairs leave the same state behind.
+REPAIRED: Final = {labels.IDENTITY_REPAIRED: "9"}
+
 
 @pytest.mark.spec("M-27")
 def test_hub_namespace_is_made_with_both_labels_before_anything_in_it() -> None:
@@ -129,7 +133,7 @@ def test_hub_namespace_is_made_with_both_labels_before_anything_in_it() -> None:
 def test_label_that_is_missing_is_added_and_the_other_left_as_it_is() -> None:
     found = a_hub_namespace({labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
     (labelled,) = plan(a_moment(hub_namespace=found), NOW)
-    wanted = Owned(labels={labels.UPSTREAM_NAMESPACE: "default"})
+    wanted = Owned(labels={labels.UPSTREAM_NAMESPACE: "default"}, annotations=REPAIRED)
     assert labelled == Ensure(NAMESPACE_KEY, wanted, reasons.DRIFTED, uid=Uid("hub-ns"))
 
 
@@ -137,7 +141,8 @@ def test_label_that_cannot_be_decoded_is_replaced() -> None:
     found = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "acme"})
     (labelled,) = plan(a_moment(hub_namespace=found), NOW)
     assert isinstance(labelled, Ensure)
-    assert labelled.wanted == Owned(labels={labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"})
+    identity = {labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}
+    assert labelled.wanted == Owned(labels=identity, annotations=REPAIRED)
 
 
 @pytest.mark.spec("M-38")
@@ -152,7 +157,8 @@ def test_label_of_somebody_else_is_put_back_where_we_live() -> None:
     seen = a_moment(hub_namespace=a_hub_namespace(FOREIGN), holds_ours=True)
     (repaired,) = plan(seen, NOW)
     assert isinstance(repaired, Ensure)
-    assert repaired.wanted == Owned(labels={labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"})
+    identity = {labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}
+    assert repaired.wanted == Owned(labels=identity, annotations=REPAIRED)
 
 
 @pytest.mark.spec("M-38")

@@ -7,7 +7,7 @@ step 6).
 
 from __future__ import annotations
 
-from compute_api_types import reasons
+from compute_api_types import labels, reasons
 from compute_management_operator.federation.observe import Seen
 from compute_management_operator.federation.plan.holding import (
     RETRY_IDENTITY,
@@ -43,9 +43,14 @@ def plan_namespace(seen: Seen, uid: Uid) -> Plan | None:
 
 
 def label_namespace(seen: Seen, found: Metadata) -> Plan:
-    """Adds what is missing, or puts back what somebody changed."""
+    """Adds what is missing, or puts back what somebody changed.
+
+    Not as it was before: Karmada, which compares with what it last sent as far as its cache knows,
+    would take that for the state from before the edit, and leave a cell without the labels.
+    """
     missing = derive_missing_identity(found, seen.place)
-    wanted = Owned(labels=missing.labels, annotations=missing.annotations)
+    mark = {labels.IDENTITY_REPAIRED: found.resource_version}
+    wanted = Owned(labels=missing.labels, annotations={**missing.annotations, **mark})
     return Plan.of(Ensure(seen.hub_namespace_key, wanted, reasons.DRIFTED, uid=found.uid))
 
 
