@@ -30,6 +30,9 @@ from tools.bench import Row
 
 PROJECTS: Final = 50
 WORKLOADS: Final = 2000
+# Neighbours on the machine's cores and caches make the same work take up to a third more CPU time:
+# the one in the middle is judged, and the others are shown beside it.
+RUNS: Final = 3
 REMEMBERED: Final = 1000  # of which the memory is measured
 CHANGED_EVERY: Final = 33  # 3 %
 EDITS_PER_SECOND: Final = 100.0
@@ -129,9 +132,11 @@ def memory_rows() -> list[Row]:
 
 
 def throughput_and_restart_rows() -> list[Row]:
+    runs = [_throughput_alone() for _ in range(RUNS - 1)]
     with on_planes() as site:
         with site.operating() as operator:
-            rows = _throughput(site, operator)
+            runs.append(_throughput(site, operator))
+            rows = _middle_of(runs)
             site.planes.ask("run_cells")
             operator.until(lambda: site.planes.count("projections") == WORKLOADS)
             operator.until(lambda: site.planes.count("reported") == WORKLOADS)
@@ -142,6 +147,22 @@ def throughput_and_restart_rows() -> list[Row]:
         with site.operating() as operator:
             rows += _restart(site, operator, disturbed)
     return rows
+
+
+def _throughput_alone() -> list[Row]:
+    with on_planes() as site, site.operating() as operator:
+        return _throughput(site, operator)
+
+
+def _middle_of(runs: list[list[Row]]) -> list[Row]:
+    """The rows of the run with the median rate, and the rates of the slowest and the best."""
+    runs = sorted(runs, key=lambda rows: rows[0].value)
+    slowest, best = runs[0][0].value, runs[-1][0].value
+    return [
+        *runs[len(runs) // 2],
+        Row(f"the slowest of {RUNS} runs, per CPU second", slowest, "1/s"),
+        Row(f"the best of {RUNS} runs, per CPU second", best, "1/s"),
+    ]
 
 
 def _throughput(site: Site, operator: Operator) -> list[Row]:
@@ -155,7 +176,7 @@ def _throughput(site: Site, operator: Operator) -> list[Row]:
     whole = operator.cpu_seconds - cpu
     return [
         Row(
-            "Workloads to hub WD per CPU second of the operator",
+            f"Workloads to hub WD per CPU second of the operator, median of {RUNS}",
             rate,
             "1/s",
             target=RATE_TARGET,
