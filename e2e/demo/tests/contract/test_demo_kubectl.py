@@ -15,14 +15,16 @@ import pytest_asyncio
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
+from e2e.backends.port import DFW
 from e2e.demo.howtos import find_kubectl
 from e2e.demo.scene import PLACES, Hands
 from e2e.demo.stage import Stage
 from e2e.documents import a_placement, a_workload
-from e2e.kinds import NAMESPACE, WORKLOAD
-from e2e.objects import name_of, uid_of
+from e2e.kinds import INSTANCE, NAMESPACE, WORKLOAD
+from e2e.objects import condition_of, name_of, text_at, uid_of
 
 PLACE = PLACES[0]
+CELL = DFW.name
 PATIENCE = 120
 
 
@@ -72,11 +74,28 @@ async def kubectl() -> AsyncIterator[Kubectl]:
         await project.patch(WORKLOAD, "web", {"spec": {"template": restart}})
         # Until the operator has seen the change the former answer stands: generations tell.
         await kubectl(PLACE.project, *_wait_for("workload/web"))
+        # Instances come to the project by another way than the status that counts them.
+        async with asyncio.timeout(PATIENCE):
+            while await _shown(project) != await _running(Hands(stage, CELL)):
+                await asyncio.sleep(0.1)
         yield kubectl
 
 
 def _tell_nobody(done: int, total: int, what: str) -> None:
     """Nobody looks on."""
+
+
+async def _running(cell: Hands) -> set[str]:
+    return {uid_of(one) for one in await cell.list(INSTANCE)}
+
+
+async def _shown(project: Hands) -> set[str]:
+    """Which of them the project shows as Ready, by what the cell calls them."""
+    return {
+        text_at(one, "metadata", "annotations", labels.INSTANCE_UID)
+        for one in await project.list(INSTANCE)
+        if condition_of(one, "Ready").status == "True"
+    }
 
 
 def _wait_for(what: str) -> tuple[str, ...]:
@@ -105,12 +124,12 @@ async def test_kubectl_shows_columns_and_events_that_tell_the_story_in_order(
     assert await kubectl.events_of(project, "workload", "web") == ["DeploymentCreated"]
     deployment = ("workloaddeployment", "web-us-dfw")
     assert await kubectl.events_of(project, *deployment) == ["Federated"]
-    in_cell = await kubectl.events_of("dfw-1", "--namespace", namespace, *deployment)
+    in_cell = await kubectl.events_of(CELL, "--namespace", namespace, *deployment)
     assert in_cell[0] == "Scaled"
     rolled = [reason for reason in in_cell if reason != "Scaled"]
     assert rolled[0] == "RolloutStarted"
     assert rolled[-1] == "RolloutCompleted"
     assert set(rolled[1:-1]) == {"InstanceReplaced"}
     instance = ("instance", "web-us-dfw-0")
-    told = await kubectl.events_of("dfw-1", "--namespace", namespace, *instance)
+    told = await kubectl.events_of(CELL, "--namespace", namespace, *instance)
     assert told[-1] == "QuotaGranted"
