@@ -8,6 +8,7 @@ not for us: a credential must not travel elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,12 +16,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from typing_extensions import override
 from yarl import URL
 
 from compute_operator_kit.exchange import LARGEST_IN_ONE
+from compute_operator_kit.http_connection import INBOX_BYTES
 
 # Deadlines are the caller's (`exchange.py`): a watch has none, and every other request one for all
 # of it.
@@ -29,6 +32,44 @@ _WATCH: Final = "watch=1"  # as `kube_http.py` asks for one
 
 
 DNS_CACHE_SECONDS: Final = 30
+
+
+class _WithInbox(asyncio.BufferedProtocol):
+    """A protocol of aiohttp's that is handed what has arrived in `inbox`.
+
+    The library's own take what a loop with TLS makes for them: 256 KiB from the system, and back to
+    it, for every event of a watch. All connections of a loop may share one inbox: what is in it is
+    taken out before anything else runs.
+    """
+
+    def __init__(self, reader: ResponseHandler, inbox: memoryview) -> None:
+        self._reader = reader
+        self._inbox = inbox
+
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.data_received(bytes(self._inbox[:nbytes]))
+
+    @override
+    def eof_received(self) -> bool | None:
+        self._reader.eof_received()
+        return None
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._reader.connection_lost(exc)
+
+    @override
+    def pause_writing(self) -> None:
+        self._reader.pause_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        self._reader.resume_writing()
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -45,6 +86,7 @@ class _Connector(aiohttp.TCPConnector):
             limit=limit, ttl_dns_cache=ttl_dns_cache
         )
         self._watches = aiohttp.TCPConnector(limit=limit, ttl_dns_cache=ttl_dns_cache)
+        self._inbox = memoryview(bytearray(INBOX_BYTES))
 
     @override
     async def connect(
@@ -52,8 +94,18 @@ class _Connector(aiohttp.TCPConnector):
     ) -> Connection:
         query = req.url.raw_query_string
         if _WATCH in query and _WATCH in query.split("&"):
-            return await self._watches.connect(req, traces, timeout)
+            watch = await self._watches.connect(req, traces, timeout)
+            self._give_inbox(watch)
+            return watch
         return await super().connect(req, traces, timeout)
+
+    def _give_inbox(self, watch: Connection) -> None:
+        """Before anything is sent, so nothing has arrived; one that was used before has it."""
+        reader, transport = watch.protocol, watch.transport
+        if reader is None or transport is None or transport.get_protocol() is not reader:
+            return
+        if transport.get_extra_info("ssl_object") is not None:
+            transport.set_protocol(_WithInbox(reader, self._inbox))
 
     @override
     async def close(self, *, abort_ssl: bool = False) -> None:
