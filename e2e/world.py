@@ -170,6 +170,7 @@ __all__ = [
 USUAL: Final = within(30, real=60)
 # Real planes are asked less often: every question takes the time of those who are to change.
 POLL: Final = within(0.1, real=0.4)
+CALM: Final = timedelta(seconds=5)
 LONGEST_IN_PODS: Final = timedelta(seconds=30)
 # What `describe` shows of a plane: whoever reads a failure looks for these.
 SHOWN: Final = (NAMESPACE, WORKLOAD, DEPLOYMENT, INSTANCE, POLICY, CLAIM, BINDING)
@@ -270,13 +271,15 @@ class World:
     async def settle(self, limit: Limit | None = None) -> None:
         """Until no operator writes for five seconds."""
         allowed = limit or within(120, real=240)
-        seen = -1
+        begun = self.backend.now()
+
+        def left() -> timedelta:
+            last = max((begun, *(one.at for one in self.writes())))
+            return last + CALM - self.backend.now()
 
         async def is_quiet() -> None:
-            nonlocal seen
-            before, seen = seen, len(self.writes())
-            if before != seen:
-                await self.backend.sleep(timedelta(seconds=5))
+            await self.backend.sleep(max(left(), timedelta()))
+            if left() > timedelta():
                 raise AssertionError(f"operators still write: {self.writes()[-3:]}")
 
         await self.eventually(is_quiet, allowed)

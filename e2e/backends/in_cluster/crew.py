@@ -232,14 +232,15 @@ async def apply_overlay(overlay: Overlay, client: PlaneClient) -> None:
     """Everything of the plane, as `kubectl apply -k --prune` would: what a component brought goes
     with it, as the disruption budget does with the second replica.
     """
-    before, documents = overlay.applied, overlay.render()
-    overlay.applied = [await client.path_of(document) for document in documents]
-    overlay.ever |= {*overlay.applied}
-    for document in documents:
-        await client.apply(document)
-    for path in before:
-        if path not in overlay.applied:
-            await client.delete(path)
+    async with overlay.turn:
+        before, documents = overlay.applied, overlay.render()
+        overlay.applied = [await client.path_of(document) for document in documents]
+        overlay.ever |= {*overlay.applied}
+        for document in documents:
+            await client.apply(document)
+        for path in before:
+            if path not in overlay.applied:
+                await client.delete(path)
 
 
 def is_rolled_out(deployment: JsonObject, pods: list[Pod]) -> bool:

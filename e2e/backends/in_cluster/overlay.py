@@ -6,6 +6,7 @@ images, where hub and Milo are, the configuration, the number of replicas: all o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -60,6 +61,8 @@ class Overlay:
     # What is on the plane of it, by path.
     applied: list[str] = field(default_factory=list[str])
     ever: set[str] = field(default_factory=set[str])
+    # Two operators of one plane may be stopped at once; the overlay is applied by one at a time.
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def of(self, deployment: str) -> Desired:
         return self.desired.setdefault(deployment, Desired())

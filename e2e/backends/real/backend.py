@@ -34,7 +34,7 @@ from e2e.backends.port import (
 from e2e.backends.real.auditing import Entry
 from e2e.backends.real.decommissioning import run_decommission
 from e2e.backends.real.people import People
-from e2e.backends.real.recording import Recorded
+from e2e.backends.real.recording import ON_PROJECT, Recorded
 from e2e.backends.real.theatre import (
     AMPLE,
     CELLS,
@@ -137,8 +137,9 @@ class RealBackend:
                 await self._restore()
             await self.clear()
             await self.await_cleared()
-            for project in self._added:
-                await self.theatre.backstage.do(self.theatre.remove_project(project))
+            theatre = self.theatre
+            leaving = [theatre.backstage.do(theatre.remove_project(one)) for one in self._added]
+            await asyncio.gather(*leaving)
         finally:
             await self.people.close()
 
@@ -174,6 +175,17 @@ class RealBackend:
         for place in self._places:
             if place.project in self._present():
                 await self._delete(place.project, NAMESPACE.path(name=place.namespace))
+                await self._empty(place)
+
+    async def _empty(self, place: Place) -> None:
+        """What the controller of namespaces does five seconds after a deletion, done at once: it
+        gives every API server of a cluster time to hear of it, and a plane here has one.
+        """
+        recorder = self.theatre.recorder
+        async with self.theatre.planes.plane(place.project).client() as client:
+            for kind in ON_PROJECT:
+                if kind.is_namespaced and recorder.is_watched(place.project, kind):
+                    await client.delete(kind.path(place.namespace))
 
     def _present(self) -> set[str]:
         return {plane.name for plane in self.theatre.planes.planes}
@@ -209,6 +221,7 @@ class RealBackend:
         self._places = (*self._places, place)
         await self.theatre.backstage.do(self.theatre.add_project(name))
         await self._furnish(place)
+        self.last_act = self.now()
         return place
 
     async def send(self, plane: str, who: str, call: Call) -> Reply:

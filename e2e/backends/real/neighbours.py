@@ -10,6 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Coroutine
 from contextlib import suppress
+from datetime import timedelta
 from typing import Final
 
 from compute_sim_planes.api_server.sources import SystemClock
@@ -27,6 +28,8 @@ PROVIDER: Final = Identity("provider", ("system:masters",))
 NSO: Final = Identity("nso", ("system:masters",))
 RECORDER: Final = Identity("recorder", ("system:masters",))
 IDENTITIES: Final = (PROVIDER, NSO, RECORDER)
+# How long NSO itself leaves a binding alone whose context was not ready at its first look.
+NETWORK_RETRY: Final = NsoKnobs().binding_retry
 
 
 class Clients:
@@ -53,8 +56,14 @@ class Clients:
 class Neighbours:
     """Those in the cells, started and ended together."""
 
-    def __init__(self, clients: Clients, knobs: ProviderKnobs | None = None) -> None:
+    def __init__(
+        self,
+        clients: Clients,
+        knobs: ProviderKnobs | None = None,
+        network_retry: timedelta = NETWORK_RETRY,
+    ) -> None:
         self._clients = clients
+        self._network_retry = network_retry
         self._clock = SystemClock()
         self._knobs = knobs or ProviderKnobs()
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
@@ -68,7 +77,7 @@ class Neighbours:
 
     def start_networking(self, cell: str) -> None:
         client = self._clients.of(cell, NSO)
-        nso = NetworkServices(client, self._clock)
+        nso = NetworkServices(client, self._clock, self._nso_knobs(NetworkKnobs()))
         self.networks[cell] = nso
         delivery = NetworkDelivery(client, NETWORK_NAME)
         self._start(f"NSO of {cell}", nso.run(), delivery.run())
@@ -78,8 +87,13 @@ class Neighbours:
         await self._end(f"NSO of {cell}")
 
     def set_networking(self, cell: str, knobs: NetworkKnobs) -> None:
-        self.networks[cell].knobs = NsoKnobs(
-            context_delay=knobs.context_delay, failure=knobs.failure
+        self.networks[cell].knobs = self._nso_knobs(knobs)
+
+    def _nso_knobs(self, knobs: NetworkKnobs) -> NsoKnobs:
+        return NsoKnobs(
+            context_delay=knobs.context_delay,
+            binding_retry=self._network_retry,
+            failure=knobs.failure,
         )
 
     def check(self) -> None:

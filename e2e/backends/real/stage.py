@@ -189,12 +189,16 @@ class RealStage:
         violations += [f"O9: {death}" for crew in crews for death in crew.deaths]
         for backend in company.played:
             await backend.clear()
-        for backend in company.played:
-            try:
-                await backend.close()
-            except AssertionError as left:
-                violations.append(f"{backend.scenario}: {left}")
-        return violations
+        left = await asyncio.gather(*(self._close(backend) for backend in company.played))
+        return [*violations, *(one for one in left if one)]
+
+    async def _close(self, backend: RealBackend) -> str:
+        """What is wrong with what a scenario left; nothing mostly."""
+        try:
+            await backend.close()
+        except AssertionError as left:
+            return f"{backend.scenario}: {left}"
+        return ""
 
     async def _rest(self, company: Company) -> list[str]:
         """The second half of O3, once: on the operators as they ship, with all that was made."""
@@ -236,23 +240,24 @@ class RealStage:
             raise ScenarioError("\n".join(violations))
 
     async def _settle(self, backend: RealBackend) -> list[str]:
-        """The first half of O3: at most a minute after the last act nobody writes any more."""
+        """The first half of O3: at most a minute after the last act nobody writes any more. A
+        scenario that ended with calm has had it.
+        """
         end = datetime.now(UTC) + SETTLE
-        late: list[Audited] = []
-        while datetime.now(UTC) < end:
-            since = datetime.now(UTC)
-            await asyncio.sleep(CALM.total_seconds())
-            late = [
-                one
-                for one in backend.audit()
-                if one.at >= since
-                and one.who in OPERATORS
-                and one.is_write
-                and one.resource != "leases"
-            ]
-            if not late:
+        while (now := datetime.now(UTC)) < end:
+            last = max((backend.last_act, *(one.at for one in self._writes(backend))))
+            if last + CALM <= now:
                 return []
-        return [f"O3: not settled after {SETTLE}: {shown(one)}" for one in late[-5:]]
+            await asyncio.sleep((last + CALM - now).total_seconds())
+        late = self._writes(backend)[-5:]
+        return [f"O3: not settled after {SETTLE}: {shown(one)}" for one in late]
+
+    def _writes(self, backend: RealBackend) -> list[Audited]:
+        return [
+            one
+            for one in backend.audit()
+            if one.who in OPERATORS and one.is_write and one.resource != "leases"
+        ]
 
     def _logs(self) -> list[Path]:
         return [log for crew in self.theatre.crews.values() for log in crew.logs]

@@ -23,7 +23,13 @@ from e2e.backends.real.auditing import AuditLogs, render_policy
 from e2e.backends.real.backstage import Backstage
 from e2e.backends.real.installing import SCRAPER
 from e2e.backends.real.links import Links
-from e2e.backends.real.neighbours import IDENTITIES, RECORDER, Clients, Neighbours
+from e2e.backends.real.neighbours import (
+    IDENTITIES,
+    NETWORK_RETRY,
+    RECORDER,
+    Clients,
+    Neighbours,
+)
 from e2e.backends.real.operators import Crew, Fitting
 from e2e.backends.real.recording import ON_CELL, ON_HUB, ON_PROJECT, ON_SINGLE, Recorder
 from e2e.backends.shipped import lay_over, shipped_configuration
@@ -38,7 +44,7 @@ from e2e.planes.milo import a_project_named
 from e2e.planes.ports import LOOPBACK
 from e2e.planes.stack import Options, RealPlanes
 from e2e.planes.topology import CITY_LABEL, FULL, PlaneSpec, Rates, Role, Topology
-from e2e.planes.waiting import until
+from e2e.planes.waiting import side_by_side, until
 
 CELLS: Final = (DFW, ORD)
 # The management operator has a cluster of its own, so that its rights at home are not Milo's.
@@ -75,6 +81,9 @@ class ToldUse:
 
 class Theatre:
     """See the module's text."""
+
+    # How soon NSO looks again at a binding whose context was not ready.
+    network_retry = NETWORK_RETRY
 
     def __init__(self, making: Making | None = None) -> None:
         self._making = making or Making()
@@ -122,7 +131,7 @@ class Theatre:
         self.audits = AuditLogs(run.path / "audit", frozenset(cell.name for cell in CELLS))
         self.clients = Clients(self.planes)
         self._stack.push_async_callback(self.clients.close)
-        self.neighbours = Neighbours(self.clients, self._making.provider)
+        self.neighbours = Neighbours(self.clients, self._making.provider, self.network_retry)
         self._stack.push_async_callback(self.neighbours.close)
         self._stack.push_async_callback(self.recorder.close)
         webhooks = await self._place_webhooks()
@@ -137,8 +146,7 @@ class Theatre:
             await self.furnish(project)
 
     async def _close(self) -> None:
-        for crew in self.crews.values():
-            await crew.stop()
+        await side_by_side(crew.stop() for crew in self.crews.values())
         await self._stack.aclose()
         await self.planes.stop(failure=self.failure)
 
@@ -323,6 +331,7 @@ class Theatre:
     async def arrange(self, needs: Needs) -> None:
         """Operators as a scenario needs them; those that are so already are left alone."""
         wanted = derive_arrangement(needs)
+        # One after another: how soon each is ready is its own.
         for name, crew in self.crews.items():
             if crew.arrangement == wanted[name]:
                 continue
