@@ -13,7 +13,8 @@ from typing import Final
 
 from compute_api_types import conditions, labels, names
 from compute_management_operator.identities import read_namespace, read_project
-from compute_operator_kit.cache import Entry, IndexFunction, OfHeader
+from compute_operator_kit.cache import Entry
+from compute_operator_kit.indexing import IndexFunction, of_header
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import (
     Json,
@@ -211,7 +212,7 @@ HUB_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {
     CELLS: index_by_cells,
 }
 PROJECT_INSTANCES: Final[Mapping[str, IndexFunction]] = {
-    NAMESPACE_OF: OfHeader(index_by_namespace),
+    NAMESPACE_OF: of_header(index_by_namespace),
 }
 HUB_NAMESPACES: Final[Mapping[str, IndexFunction]] = {PROJECT: index_by_project}
 HUB_CLUSTERS: Final[Mapping[str, IndexFunction]] = {CITY: index_by_routing}
@@ -221,9 +222,9 @@ HUB_POLICIES: Final[Mapping[str, IndexFunction]] = {
     OURS: index_ours,
 }
 HUB_INSTANCES: Final[Mapping[str, IndexFunction]] = {
-    NAMESPACE_OF: OfHeader(index_by_namespace),
-    PROJECT: OfHeader(index_by_project),
-    OWNER: OfHeader(index_by_owner),
-    CELL: OfHeader(index_by_cell),
-    QUARANTINE: OfHeader(index_by_quarantine),
+    NAMESPACE_OF: of_header(index_by_namespace),
+    PROJECT: of_header(index_by_project),
+    OWNER: of_header(index_by_owner),
+    CELL: of_header(index_by_cell),
+    QUARANTINE: of_header(index_by_quarantine),
 }

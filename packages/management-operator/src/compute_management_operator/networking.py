@@ -19,7 +19,8 @@ from typing import Final
 
 from compute_api_types import labels, names
 from compute_management_operator.kinds import LOCATION
-from compute_operator_kit.cache import Caches, IndexFunction, Serving, View
+from compute_operator_kit.cache import Caches, Serving, View
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import Kind, PlaneName
 from compute_operator_kit.objects import Metadata, Unreadable
 from compute_operator_kit.wire import JsonObject, member_object, member_text

@@ -16,7 +16,8 @@ from compute_management_operator.kinds import (
     PROJECT,
 )
 from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.cache import Change, Entry, IndexFunction, Store
+from compute_operator_kit.cache import Change, Entry, Store
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Snapshot
 from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store

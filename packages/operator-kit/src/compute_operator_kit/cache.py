@@ -2,10 +2,9 @@
 we have seen.
 
 Readers get `Snapshot`s: bytes and a read-only header, decoded for whoever asks, so nobody
-can change what is stored. Index functions run once, when an object is stored, on the
-decoded form that the watch already had; what they return is kept beside the snapshot and is all
-that mapping functions need of the body. What has not changed for a while is packed. The store never
-asks a plane anything: `reflector.py` fills it.
+can change what is stored. Index functions run once, when an object is stored (`indexing.py`); what
+they return is kept beside the snapshot and is all that mapping functions need of the body. What has
+not changed for a while is packed. The store never asks a plane anything: `reflector.py` fills it.
 """
 
 from __future__ import annotations
@@ -14,48 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.expectations import Expectation, SeenGone, SeenVersion, Waiters
+from compute_operator_kit.indexing import NO_VALUES, IndexFunction, Indexing, Values
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.objects import Absent, Delivered, Metadata, Snapshot, Unreadable
-from compute_operator_kit.wire import JsonObject, UndecodableError
-
-# Values under which an object is found; the body is shared with the store and must not be changed.
-IndexFunction: TypeAlias = Callable[[Metadata, JsonObject], Iterable[str]]
-Values: TypeAlias = Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class OfHeader:
-    """An index function that looks at no body: a store that has only such decodes nothing."""
-
-    function: IndexFunction
-
-    def __call__(self, metadata: Metadata, body: JsonObject) -> Iterable[str]:
-        return self.function(metadata, body)
-
-
-@dataclass(frozen=True, slots=True)
-class OfSpec:
-    """An index function that looks at name, namespace, UID and spec alone: where a store has only
-    such, an object whose spec is the same is found under the same values, and is not decoded.
-    """
-
-    function: IndexFunction
-
-    def __call__(self, metadata: Metadata, body: JsonObject) -> Iterable[str]:
-        return self.function(metadata, body)
-
+from compute_operator_kit.objects import (
+    Absent,
+    Delivered,
+    Metadata,
+    Snapshot,
+    Unreadable,
+    parse_version,
+)
+from compute_operator_kit.outline import Outline
 
 _Place: TypeAlias = tuple[str, str]  # namespace, name
-
-_NO_VALUES: Final[Values] = MappingProxyType({})
 
 
 class Serving(StrEnum):
@@ -70,7 +46,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """One object as the store holds it: what a mapping function sees of it."""
 
     snapshot: Snapshot
-    values: Values = _NO_VALUES
+    values: Values = NO_VALUES
 
     @property
     def key(self) -> ObjectKey:
@@ -115,15 +91,6 @@ class Listing:
     at: timedelta
     held_before: int
     vanished: int
-
-
-def parse_version(text: str) -> int:
-    """A resourceVersion as a number; 0, older than all, where it is none.
-
-    API servers promise versions of one kind to be comparable integers (KEP-5504), and every one we
-    talk to keeps that promise.
-    """
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 class View(Protocol):
@@ -175,19 +142,20 @@ class Store:
     """Objects of one kind on one plane."""
 
     def __init__(
-        self, plane: PlaneName, kind: Kind, indexes: Mapping[str, IndexFunction] | None = None
+        self,
+        plane: PlaneName,
+        kind: Kind,
+        indexes: Mapping[str, IndexFunction] | None = None,
+        outline: Outline | None = None,
     ) -> None:
         self.plane = plane
         self.kind = kind
         self.serving = Serving.UNKNOWN
         self.listing: Listing | None = None
-        self._functions = dict(indexes or {})
-        self._needs_body = not all(isinstance(one, OfHeader) for one in self._functions.values())
-        self._is_of_spec = all(isinstance(one, OfSpec) for one in self._functions.values())
-        self._names = tuple(self._functions)
+        self._indexing = Indexing(indexes or {}, outline)
         self._entries: dict[_Place, Entry] = {}
         self._indexes: dict[str, dict[str, dict[_Place, None]]] = {
-            name: {} for name in self._functions
+            name: {} for name in self._indexing.names
         }
         # Since `pack_resting` was last called; None where nobody calls it.
         self._arrived: dict[_Place, None] | None = None
@@ -195,7 +163,6 @@ class Store:
         self._seen = 0
         self._life = 0  # counts restores and withdrawals: versions of another life mean nothing
         self._waiters = Waiters()
-        self.index_failures = 0
 
     # reading ---------------------------------------------------------------------------------
 
@@ -264,6 +231,10 @@ class Store:
     def _unreadable(self) -> Unreadable:
         return Unreadable("NotServed" if self.serving is Serving.NOT_SERVED else "NotSynced")
 
+    @property
+    def index_failures(self) -> int:
+        return self._indexing.failures
+
     # waiting ---------------------------------------------------------------------------------
 
     def expect_version(self, version: int) -> SeenVersion:
@@ -315,7 +286,7 @@ class Store:
         before = self._entries.get(place)
         if before is not None and _is_same(before.metadata, snapshot.metadata):
             return None
-        after = Entry(snapshot, self._evaluate(before, delivered))
+        after = Entry(snapshot, self._evaluate(delivered, before))
         self._entries[place] = after
         if self._arrived is not None:
             self._arrived[place] = None
@@ -370,31 +341,10 @@ class Store:
         self._seen = 0
         self._waiters.release_all()
 
-    def _evaluate(self, before: Entry | None, delivered: Delivered) -> Values:
-        if not self._functions:
-            return _NO_VALUES  # and nobody has decoded the object
-        metadata = delivered.snapshot.metadata
-        if self._is_of_spec and before is not None and _has_same_spec(before.metadata, metadata):
-            return before.values
-        try:
-            body = delivered.body if self._needs_body else {}
-        except UndecodableError:
-            # Walked over, it looked sound (a number beyond all bounds): who reads it will say so;
-            # the stream goes on.
-            self.index_failures += 1
-            return _seal(self._names, ((),) * len(self._names))
-        return _seal(
-            self._names, tuple([self._values(name, metadata, body) for name in self._names])
-        )
-
-    def _values(self, name: str, metadata: Metadata, body: JsonObject) -> tuple[str, ...]:
-        try:
-            return tuple(dict.fromkeys(self._functions[name](metadata, body)))
-        except (LookupError, TypeError, ValueError, AttributeError):
-            # A body of a shape nobody expected: found under no value, and other objects are not
-            # affected.
-            self.index_failures += 1
-            return ()
+    def _evaluate(self, delivered: Delivered, before: Entry | None) -> Values:
+        if before is None:
+            return self._indexing.evaluate(delivered, None, NO_VALUES)
+        return self._indexing.evaluate(delivered, before.metadata, before.values)
 
     def _reindex(self, place: _Place, before: Entry | None, after: Entry | None) -> None:
         for name, index in self._indexes.items():
@@ -409,22 +359,6 @@ class Store:
                     del index[value]
             for value in new:
                 index.setdefault(value, {})[place] = None
-
-
-@lru_cache(maxsize=1024)
-def _seal(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Values:
-    """Equal values once: the replicas of one deployment are found under the same."""
-    return MappingProxyType(dict(zip(names, values, strict=True)))
-
-
-def _has_same_spec(found: Metadata, arrived: Metadata) -> bool:
-    """A generation counts the changes of a spec; a kind that counts none is always 0, and a plane
-    that was restored from a backup counts some of them again.
-    """
-    is_counted = 0 < found.generation == arrived.generation and found.uid == arrived.uid
-    return is_counted and parse_version(found.resource_version) < parse_version(
-        arrived.resource_version
-    )
 
 
 def _is_same(found: Metadata, arrived: Metadata) -> bool:

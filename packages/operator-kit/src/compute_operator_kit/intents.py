@@ -248,9 +248,10 @@ def build_new(intent: Ensure) -> dict[str, JsonValue]:
         metadata["ownerReferences"] = [owner_as_json(owner) for owner in wanted.owners]
     head: JsonMapping = {"apiVersion": key.kind.api_version, "kind": key.kind.kind}
     body: JsonValue = head
-    for layer in (intent.initial, wanted.parts, wanted.whole, {"metadata": metadata}):
+    for layer in (intent.initial, wanted.parts, {"metadata": metadata}):
         body = _merge(body, layer)
-    return dict(body) if is_map(body) else {}
+    # Owned whole is sent as it is: it is compared as it is, too.
+    return {**body, **wanted.whole} if is_map(body) else {}
 
 
 def owner_as_json(owner: OwnerReference) -> dict[str, JsonValue]:

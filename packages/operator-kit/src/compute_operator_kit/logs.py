@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
+from itertools import islice
 from types import MappingProxyType, TracebackType
-from typing import Final, TextIO
+from typing import Final, TextIO, TypeAlias
 
 from typing_extensions import override
 
@@ -37,9 +39,10 @@ DEMOTED: Final = ("kopf", "opentelemetry")
 OURS: Final = "kopf.objects"  # where kopf says that one of our handlers broke
 QUIET: Final = ("kopf", "aiohttp.access", "opentelemetry")
 
-_PLAIN_ATTRIBUTES: Final = frozenset(
-    vars(logging.LogRecord("", 0, "", 0, "", None, None)).keys()
-) | {"message", "asctime", "taskName"}
+# So many attributes every record begins with; what a caller adds stands behind them.
+_PLAIN_ATTRIBUTES: Final = len(vars(logging.LogRecord("", 0, "", 0, "", None, None)))
+_OF_FORMATTERS: Final = ("message", "asctime")  # left behind by those of other handlers
+_Line: TypeAlias = Mapping[str, str | float | None]
 _bound: ContextVar[Mapping[str, object]] = ContextVar("log keys", default=MappingProxyType({}))
 
 
@@ -74,9 +77,8 @@ def set_up_logs(level: str, log_format: str, stream: TextIO) -> logging.Handler:
     """Makes our format the only one of the process; gives the handler, so that it can be taken off
     again.
     """
-    handler = logging.StreamHandler(stream)
+    handler = _LineHandler(stream)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
-    handler.addFilter(demote_foreign_errors)
     root = logging.getLogger()
     for former in root.handlers[:]:
         root.removeHandler(former)
@@ -94,19 +96,37 @@ def set_up_logs(level: str, log_format: str, stream: TextIO) -> logging.Handler:
     return handler
 
 
-def demote_foreign_errors(record: logging.LogRecord) -> bool:
-    is_foreign = record.name.partition(".")[0] in DEMOTED and record.name != OURS
-    if record.levelno >= logging.ERROR and is_foreign:
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Writes each record as one line, with nothing in between: the library asks a dozen questions
+    about filters and terminators first, and every write to a plane is a line.
+    """
+
+    @override
+    def handle(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            _demote_foreign(record)
+        try:
+            line = self.format(record) + self.terminator
+            with self.lock or nullcontext():
+                self.stream.write(line)
+                self.stream.flush()
+        except Exception:  # noqa: BLE001 - as the library does: a line that cannot be written is lost
+            self.handleError(record)
+        return True
+
+
+def _demote_foreign(record: logging.LogRecord) -> None:
+    if record.name.partition(".")[0] in DEMOTED and record.name != OURS:
         record.levelno, record.levelname = logging.WARNING, "WARNING"
-    return True
 
 
 def gather_keys(record: logging.LogRecord) -> dict[str, object]:
     """Bound keys, then the record's own, which win; reserved ones first, so that lines look
     alike.
     """
-    own = {name: value for name, value in vars(record).items() if name not in _PLAIN_ATTRIBUTES}
-    keys = {**_bound.get(), **own}
+    keys = {**_bound.get(), **dict(islice(vars(record).items(), _PLAIN_ATTRIBUTES, None))}
+    for name in _OF_FORMATTERS:
+        keys.pop(name, None)
     ordered = {name: keys.pop(name) for name in RESERVED if name in keys}
     return ordered | keys
 
@@ -126,12 +146,14 @@ class JsonFormatter(logging.Formatter):
             "ts": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": _cut(record.getMessage()),
+            "msg": record.getMessage(),
         }
-        line.update((name, _jsonable(value)) for name, value in gather_keys(record).items())
+        for name, value in gather_keys(record).items():
+            line[name] = value if type(value) is str else _jsonable(value)
         if record.exc_info:
-            line["stack"] = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
-        return _encode(line)
+            stack = cut_to_bytes(self.formatException(record.exc_info), MAX_STACK_BYTES)
+            return _ENCODER.encode({**_cut_all(line), "stack": stack})
+        return _encode_short(line) or _ENCODER.encode(_cut_all(line))
 
 
 class TextFormatter(logging.Formatter):
@@ -155,18 +177,22 @@ def _cut(value: object) -> str:
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=True, default=_cut)
 
 
-def _encode(line: Mapping[str, str | float | None]) -> str:
-    """ASCII is what both codecs give alike, and the quick one knows nothing else."""
+def _encode_short(line: _Line) -> str | None:
+    """The line, if no value of it can be too long. ASCII is what both codecs give alike, and the
+    quick one knows nothing else.
+    """
     try:
         text = encode(line).decode("ascii")
     except (UnicodeDecodeError, TypeError):  # another script; a lone surrogate or a huge number
-        return _ENCODER.encode(line)
-    return text if text.isprintable() else _ENCODER.encode(line)
+        return None
+    return text if len(text) <= MAX_VALUE_BYTES and text.isprintable() else None
+
+
+def _cut_all(line: _Line) -> _Line:
+    return {name: _jsonable(value) for name, value in line.items()}
 
 
 def _jsonable(value: object) -> str | float | None:
-    if type(value) is str:  # nearly always
-        return cut_to_bytes(value, MAX_VALUE_BYTES)
     return value if value is None or isinstance(value, int | float) else _cut(value)
 
 

@@ -34,9 +34,10 @@ from compute_operator_kit.wire import (
 )
 
 NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
-# Decoded, an object takes five times its bytes: together 2 MiB where objects have 3 KB, and 6 MiB
-# at the very most.
-MOST_SHARED: Final = 64
+# Enough for a pass to find what the one before it read, a fifth of a second ago (`statusSettle`),
+# among a hundred Workloads a second. Decoded, an object takes five times its bytes: together 3 MiB
+# where objects have 3 KB, and 12 MiB at the very most.
+MOST_SHARED: Final = 128
 LARGEST_SHARED: Final = 16 * 1024
 LARGEST_PACKED_SHARED: Final = LARGEST_SHARED // 8  # few objects pack to less than an eighth
 
@@ -168,6 +169,15 @@ def _decode_shared(snapshot: Snapshot) -> JsonObject:
         _shared.popitem(last=False)
     _shared[version] = (snapshot.kept, decoded)
     return decoded
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion as a number; 0, older than all, where it is none.
+
+    API servers promise versions of one kind to be comparable integers (KEP-5504), and every one we
+    talk to keeps that promise.
+    """
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def parse_object(plane: PlaneName, kind: Kind, body: JsonObject, raw: bytes | None) -> Delivered:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 
-from compute_operator_kit.cache import Change, IndexFunction
+from compute_operator_kit.cache import Change
 from compute_operator_kit.controller import Controller
 from compute_operator_kit.errors import InvariantError
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import Kind, Role
 from compute_operator_kit.kube import EVERYTHING
 from compute_operator_kit.planes import Listener, Watched
@@ -64,11 +65,15 @@ def _merge(found: Watched, wish: Watched) -> Watched:
     if found.selector != EVERYTHING or wish.selector != EVERYTHING:
         # One would see objects the other has ruled out, or miss some it counts on.
         raise InvariantError(f"caching {wish.kind.kind}: two readers, and one selects")
+    if found.outline is not wish.outline:
+        # The index functions of one would miss what only the other's outline has.
+        raise InvariantError(f"caching {wish.kind.kind}: two readers with different outlines")
     return Watched(
         role=found.role,
         kind=found.kind,
         indexes=_merge_indexes(found, wish),
         is_optional=found.is_optional and wish.is_optional,
+        outline=found.outline,
     )
 
 

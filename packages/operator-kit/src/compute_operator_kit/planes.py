@@ -20,15 +20,17 @@ from typing import Final, Protocol, TypeAlias
 
 from compute_operator_kit import measures as names
 from compute_operator_kit.backoff import PLANE_BACKOFF
-from compute_operator_kit.cache import Change, IndexFunction, Serving, Store, View
+from compute_operator_kit.cache import Change, Serving, Store, View
 from compute_operator_kit.clock import ZERO, Clock, Random
 from compute_operator_kit.crew import Crew
 from compute_operator_kit.errors import InvariantError, PlaneGoneError, ReconcileError
 from compute_operator_kit.exchange import Credentials, NoCredentials
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import Kind, PlaneName, Role
 from compute_operator_kit.kube import EVERYTHING, Kube, Selector
 from compute_operator_kit.lane import Lane, Limits
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.outline import Outline
 from compute_operator_kit.reflector import Reflector, Surroundings
 
 STARTS_AT_ONCE: Final = 16  # management.md 9
@@ -70,6 +72,7 @@ class Watched:
     indexes: Mapping[str, IndexFunction] = field(default_factory=dict[str, IndexFunction])
     selector: Selector = EVERYTHING
     is_optional: bool = False  # not served counts as known: nothing waits for it
+    outline: Outline | None = None  # every member that its indexes look at; None: the whole object
 
 
 class State(StrEnum):
@@ -122,7 +125,8 @@ class Engaged:
         self.kube = kube
         self.watched = {item.kind: item for item in watched}
         self.stores = {
-            kind: Store(plane.name, kind, item.indexes) for kind, item in self.watched.items()
+            kind: Store(plane.name, kind, item.indexes, item.outline)
+            for kind, item in self.watched.items()
         }
         self.usable = asyncio.Event()
         self.usable.set()
@@ -155,6 +159,7 @@ class Planes:
         self._setting = setting
         self._engaged: dict[PlaneName, Engaged] = {}
         self._by_role: dict[Role, dict[PlaneName, Engaged]] = {role: {} for role in Role}
+        self._sorted: dict[Role, tuple[PlaneName, ...]] = {}  # until one comes or goes
         self._listeners: list[Listener] = []
         self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
         self.starting = 0  # planes whose first lists have not been attempted
@@ -177,7 +182,11 @@ class Planes:
         return found
 
     def planes(self, role: Role) -> tuple[PlaneName, ...]:
-        return tuple(sorted(self._by_role[role]))
+        # Asked by mapping functions for every change on the hub, and there are thousands of planes.
+        found = self._sorted.get(role)
+        if found is None:
+            found = self._sorted[role] = tuple(sorted(self._by_role[role]))
+        return found
 
     def engaged(self, role: Role) -> Collection[Engaged]:
         return self._by_role[role].values()
@@ -207,6 +216,7 @@ class Planes:
         kinds = [item for item in self._watched if item.role is plane.role]
         engaged = Engaged(plane, lane, self._connect(plane, lane), kinds)
         self._engaged[plane.name] = self._by_role[plane.role][plane.name] = engaged
+        self._sorted.pop(plane.role, None)
         lane.listen(lambda: self._on_lane(engaged))
         engaged.crew.start(self._start(engaged), "start")
         self._report(engaged)
@@ -219,6 +229,7 @@ class Planes:
         if engaged is None:
             return
         del self._by_role[engaged.plane.role][name]
+        self._sorted.pop(engaged.plane.role, None)
         logger.info("Disengaging plane", extra={"plane": name})
         await engaged.crew.stop()
         engaged.lane.mute()

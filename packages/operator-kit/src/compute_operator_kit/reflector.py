@@ -28,7 +28,7 @@ from typing import Final, assert_never
 from compute_operator_kit import measures as names
 from compute_operator_kit.answers import KIND_NOT_SERVED
 from compute_operator_kit.backoff import PLANE_BACKOFF
-from compute_operator_kit.cache import Change, Serving, Store, parse_version
+from compute_operator_kit.cache import Change, Serving, Store
 from compute_operator_kit.clock import ZERO, Clock, Random
 from compute_operator_kit.errors import ReconcileError, ThrottledError
 from compute_operator_kit.exchange import ANSWER_TOO_LARGE
@@ -48,6 +48,7 @@ from compute_operator_kit.kube import (
     WatchEvent,
 )
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.objects import parse_version
 from compute_operator_kit.wire import UndecodableError
 
 # runtime.md, row "cache.py, reflector"

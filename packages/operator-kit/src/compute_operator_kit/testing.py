@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from compute_operator_kit.cache import IndexFunction, Store, View
+from compute_operator_kit.cache import Store, View
 from compute_operator_kit.clock import ZERO
 from compute_operator_kit.errors import PlaneGoneError
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.intents import Emit
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Snapshot, parse_object

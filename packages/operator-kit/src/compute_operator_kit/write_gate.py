@@ -17,10 +17,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from compute_operator_kit.cache import Change, Store, parse_version
+from compute_operator_kit.cache import Change, Store
 from compute_operator_kit.expectations import Expectation, SeenGone
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
-from compute_operator_kit.objects import Snapshot
+from compute_operator_kit.objects import Snapshot, parse_version
 
 FindStore: TypeAlias = Callable[[PlaneName, Kind], Store | None]
 

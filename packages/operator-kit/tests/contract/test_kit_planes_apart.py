@@ -282,6 +282,21 @@ def test_the_state_of_planes_is_told() -> None:
     play(break_some)
 
 
+def test_planes_of_a_role_are_told_in_order_as_they_come_and_go() -> None:
+    async def come_and_go(world: World) -> None:
+        planes = world.process().operator.planes
+        told = [planes.planes(Role.PROJECT)]
+        for name in ("beta", "alpha"):
+            planes.engage(Plane(PlaneName(name), Role.PROJECT))
+            told.append(planes.planes(Role.PROJECT))
+        await planes.disengage(BETA)
+        told.append(planes.planes(Role.PROJECT))
+        assert told == [(), ("beta",), ("alpha", "beta"), ("alpha",)]
+        await planes.close()
+
+    play(come_and_go)
+
+
 def test_a_plane_is_engaged_once_and_never_replaced_in_silence() -> None:
     async def engage_twice(world: World) -> None:
         planes = world.process().operator.planes

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.cache import Change, Serving, Store, parse_version
+from compute_operator_kit.cache import Change, Serving, Store
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.expectations import SeenGone
 from compute_operator_kit.keys import PlaneName, Uid
@@ -16,6 +16,7 @@ from compute_operator_kit.objects import (
     Snapshot,
     Unreadable,
     parse_object,
+    parse_version,
 )
 from compute_operator_kit.served import parse_served
 from compute_operator_kit.testing import A_KIND, a_key, a_snapshot, a_store

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from compute_operator_kit.cache import OfHeader, OfSpec, Store
+from compute_operator_kit.cache import Store
+from compute_operator_kit.indexing import of_header, of_spec
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.objects import Delivered, Metadata
 from compute_operator_kit.served import parse_served
@@ -28,14 +29,14 @@ def an_object_that_cannot_be_decoded() -> Delivered:
 
 
 def test_a_store_whose_indexes_look_at_headers_only_decodes_nothing() -> None:
-    store = Store(PLANE, A_KIND, {"namespace": OfHeader(by_namespace)})
+    store = Store(PLANE, A_KIND, {"namespace": of_header(by_namespace)})
     store.put(an_object_that_cannot_be_decoded())
     assert store.index_values("namespace") == ("default",)
     assert store.index_failures == 0
 
 
 def test_one_index_that_looks_at_bodies_gets_them() -> None:
-    store = Store(PLANE, A_KIND, {"namespace": OfHeader(by_namespace), "members": by_members})
+    store = Store(PLANE, A_KIND, {"namespace": of_header(by_namespace), "members": by_members})
     store.put(parse_served(PLANE, A_KIND, a_snapshot(a_key()).raw))
     assert "metadata" in store.index_values("members")
     assert store.index_values("namespace") == ("default",)
@@ -64,21 +65,21 @@ def of_city(city: str, *, version: int, generation: int, uid: str = "uid-of-web"
     ],
 )
 def test_values_of_a_spec_last_as_long_as_its_generation(arrived: Delivered, found: str) -> None:
-    store = Store(PLANE, A_KIND, {"city": OfSpec(by_city)})
+    store = Store(PLANE, A_KIND, {"city": of_spec(by_city)})
     store.put(of_city("DFW", version=5, generation=2))
     store.put(arrived)
     assert store.index_values("city") == (found,)
 
 
 def test_a_kind_that_counts_no_generations_is_asked_every_time() -> None:
-    store = Store(PLANE, A_KIND, {"city": OfSpec(by_city)})
+    store = Store(PLANE, A_KIND, {"city": of_spec(by_city)})
     store.put(of_city("DFW", version=5, generation=0))
     store.put(of_city("ORD", version=6, generation=0))
     assert store.index_values("city") == ("ORD",)
 
 
 def test_one_index_that_looks_at_more_than_the_spec_has_all_of_them_asked() -> None:
-    store = Store(PLANE, A_KIND, {"city": OfSpec(by_city), "members": by_members})
+    store = Store(PLANE, A_KIND, {"city": of_spec(by_city), "members": by_members})
     store.put(of_city("DFW", version=5, generation=2))
     store.put(of_city("ORD", version=6, generation=2))
     assert store.index_values("city") == ("ORD",)

@@ -94,6 +94,12 @@ def test_what_we_own_replaces_what_it_would_be_born_with() -> None:
     assert made["spec"] == {"size": 2}
 
 
+def test_what_is_owned_whole_is_created_as_it_is() -> None:
+    wanted = Owned(whole={"spec": {"mode": None, "env": {"b": None}}})
+    made = build_new(Ensure(a_key(), wanted, "Missing", initial={"spec": {"size": 1}}))
+    assert made["spec"] == {"mode": None, "env": {"b": None}}
+
+
 def test_building_an_object_does_not_change_what_it_was_built_from() -> None:
     template = {"spec": {"env": {"a": 1}}}
     build_new(Ensure(a_key(), Owned(parts={"spec": {"env": {"b": 2}}}), "x", initial=template))

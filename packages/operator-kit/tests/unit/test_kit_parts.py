@@ -10,6 +10,7 @@ from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Selector
 from compute_operator_kit.objects import Metadata
+from compute_operator_kit.outline import Outline
 from compute_operator_kit.parts import Part, controllers_of, merge_watched
 from compute_operator_kit.planes import Watched
 from compute_operator_kit.reach import Reach
@@ -64,6 +65,20 @@ def test_two_indexes_of_one_name_are_refused() -> None:
         merged(
             Watched(Role.PROJECT, DEPLOYMENT, {"x": by_name}),
             Watched(Role.PROJECT, DEPLOYMENT, {"x": by_uid}),
+        )
+
+
+def test_readers_of_a_kind_have_one_outline() -> None:
+    outline, other = Outline(dict), Outline(dict)
+    (found,) = merged(
+        Watched(Role.PROJECT, DEPLOYMENT, outline=outline),
+        Watched(Role.PROJECT, DEPLOYMENT, outline=outline),
+    )
+    assert found.outline is outline
+    with pytest.raises(InvariantError, match="different outlines"):
+        merged(
+            Watched(Role.PROJECT, DEPLOYMENT, outline=outline),
+            Watched(Role.PROJECT, DEPLOYMENT, outline=other),
         )
 
 

@@ -16,7 +16,8 @@ from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
 from compute_cell_operator.network.observe import CONTEXT
 from compute_cell_operator.network.observe import OWNER as BINDINGS_BY_OWNER
 from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.cache import Caches, Change, IndexFunction
+from compute_operator_kit.cache import Caches, Change
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import JsonObject, member_object, member_text

@@ -16,7 +16,7 @@ from compute_cell_operator.kinds import (
     SUBNET_CLAIM,
 )
 from compute_cell_operator.network import observe
-from compute_operator_kit.cache import IndexFunction
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import Kind, Role
 from compute_operator_kit.planes import Watched
 

@@ -14,7 +14,8 @@ from compute_cell_operator.instance.mapping import NAMESPACE, index_by_namespace
 from compute_cell_operator.kinds import INSTANCE
 from compute_cell_operator.plane_names import CELL
 from compute_cell_operator.write_back.observe import read_deployment_uid
-from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction
+from compute_operator_kit.cache import Caches, Change, Entry
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import ObjectKey
 
 INSTANCE_INDEXES: Final[Mapping[str, IndexFunction]] = {

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 
 from compute_api_types.conditions import READY
 from compute_management_operator.kinds import PROJECT
-from compute_operator_kit.cache import Caches, IndexFunction
+from compute_operator_kit.cache import Caches
+from compute_operator_kit.indexing import IndexFunction
 from compute_operator_kit.keys import ObjectKey, PlaneName
 from compute_operator_kit.objects import Absent, Metadata, Unreadable
 from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text

@@ -15,6 +15,7 @@ from compute_management_operator import hub_indexes
 from compute_management_operator.episodes import NOTHING
 from compute_management_operator.identities import Place, Standing, judge_standing
 from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, NAMESPACE, POLICY
+from compute_management_operator.outlines import DEPLOYMENT_OUTLINE
 from compute_management_operator.plane_names import HUB
 from compute_operator_kit.cache import Caches, Entry
 from compute_operator_kit.clock import ZERO
@@ -107,7 +108,7 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
     found = caches.view(key.plane, DEPLOYMENT).get(key.namespace, key.name)
     if isinstance(found, Unreadable) or not _is_hub_readable(caches):
         return None
-    deployment = found if isinstance(found, Absent) else read_deployment(found)
+    deployment = found if isinstance(found, Absent) else _read_source(found)
     hub_name = derive_hub_name(deployment, fresh.namespace)
     hub_namespace = _hub_namespace(caches, hub_name, fresh)
     code = "" if isinstance(deployment, Absent) else deployment.city_code
@@ -131,6 +132,19 @@ def read_deployment(snapshot: Snapshot) -> Deployment:
     body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     return Deployment(snapshot.key, snapshot.metadata, spec, status)
+
+
+def read_outline(snapshot: Snapshot) -> Deployment:
+    """Without its template: for whoever copies nothing."""
+    body = DEPLOYMENT_OUTLINE.read(snapshot)
+    spec, status = member_object(body, "spec"), member_object(body, "status")
+    return Deployment(snapshot.key, snapshot.metadata, spec, status)
+
+
+def _read_source(snapshot: Snapshot) -> Deployment:
+    """Nothing is copied from a deployment before our finalizer is on it."""
+    is_copied = labels.FEDERATION_FINALIZER in snapshot.metadata.finalizers
+    return read_deployment(snapshot) if is_copied else read_outline(snapshot)
 
 
 def derive_hub_name(deployment: Deployment | Absent, namespace: Uid | Absent | None) -> str:

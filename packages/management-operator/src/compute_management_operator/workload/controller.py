@@ -12,6 +12,7 @@ from compute_management_operator.assembly import RESYNC, RETRY, TEMPO, Tools
 from compute_management_operator.kinds import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
 from compute_management_operator.networking import LOCATION_INDEXES, Consulting, Networking
 from compute_management_operator.networking_switch import NetworkingSwitch
+from compute_management_operator.outlines import DEPLOYMENT_OUTLINE, WORKLOAD_OUTLINE
 from compute_management_operator.workload import mapping, observe, plan
 from compute_management_operator.workload.behind import is_behind
 from compute_management_operator.workload.observe import Seen
@@ -118,8 +119,12 @@ NETWORKING_WATCHES: Final = (
 
 
 def _own_caches() -> Iterable[Watched]:
-    yield Watched(Role.PROJECT, WORKLOAD, indexes=mapping.WORKLOAD_INDEXES)
-    yield Watched(Role.PROJECT, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES)
+    yield Watched(
+        Role.PROJECT, WORKLOAD, indexes=mapping.WORKLOAD_INDEXES, outline=WORKLOAD_OUTLINE
+    )
+    yield Watched(
+        Role.PROJECT, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES, outline=DEPLOYMENT_OUTLINE
+    )
 
 
 def _networking_caches(setting: Networking) -> Iterable[Watched]:

@@ -19,10 +19,12 @@ from compute_management_operator.workload.observe import (
     read_placements,
     workload_uid_of,
 )
-from compute_operator_kit.cache import Caches, Change, Entry, IndexFunction, OfSpec
+from compute_operator_kit.cache import Caches, Change, Entry
+from compute_operator_kit.indexing import IndexFunction, of_spec
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Metadata
-from compute_operator_kit.wire import Json, JsonObject, member_object
+from compute_operator_kit.served import peek_status
+from compute_operator_kit.wire import JsonObject, member_object
 
 # Of Workloads; those that a pass reads too are `observe`'s.
 UID: Final = "uid"
@@ -62,10 +64,10 @@ def index_by_workload(metadata: Metadata, body: JsonObject) -> Iterable[str]:
 
 
 WORKLOAD_INDEXES: Final[Mapping[str, IndexFunction]] = {
-    UID: OfSpec(index_by_uid),
-    CITY: OfSpec(index_by_city),
-    NETWORK_NAME: OfSpec(index_by_network),
-    DEPLOYMENT_NAME: OfSpec(index_by_deployment_name),
+    UID: of_spec(index_by_uid),
+    CITY: of_spec(index_by_city),
+    NETWORK_NAME: of_spec(index_by_network),
+    DEPLOYMENT_NAME: of_spec(index_by_deployment_name),
 }
 DEPLOYMENT_INDEXES: Final[Mapping[str, IndexFunction]] = {
     DEPLOYMENTS_BY_WORKLOAD: index_by_workload
@@ -105,8 +107,8 @@ def _is_only_marked(change: Change) -> bool:
     return _status_of(before) == _status_of(after)
 
 
-def _status_of(entry: Entry) -> Json:
-    return entry.snapshot.read().get("status")
+def _status_of(entry: Entry) -> JsonObject:
+    return peek_status(entry.snapshot.raw)
 
 
 def map_location(change: Change, caches: Caches) -> Iterable[ObjectKey]:

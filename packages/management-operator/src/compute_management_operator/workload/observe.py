@@ -17,6 +17,7 @@ from typing_extensions import override
 from compute_api_types import labels, names
 from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
 from compute_management_operator.networking import Consulting, Off, consult, served_cities
+from compute_management_operator.outlines import DEPLOYMENT_OUTLINE
 from compute_operator_kit.cache import Caches, View
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
@@ -136,7 +137,7 @@ def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | No
 
 
 def read_deployment(snapshot: Snapshot) -> Deployment:
-    body = snapshot.read()
+    body = DEPLOYMENT_OUTLINE.read(snapshot)
     spec = member_object(body, "spec")
     return Deployment(
         key=snapshot.key,

@@ -15,7 +15,7 @@ from compute_operator_kit.intents import AddFinalizer, Owned, RemoveFinalizer, R
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.outcomes import Effect, Outcome
-from compute_operator_kit.wire import Json
+from compute_operator_kit.wire import Json, JsonObject
 
 
 async def add_finalizer(desk: Desk, intent: AddFinalizer) -> Outcome:
@@ -39,8 +39,7 @@ async def add_finalizer(desk: Desk, intent: AddFinalizer) -> Outcome:
 
 def _missing(found: Snapshot, intent: AddFinalizer) -> tuple[PatchStep, ...]:
     """The steps to the finalizer and its annotations, which travel together."""
-    wanted = Owned(annotations=dict(intent.annotations))
-    steps = compare(found.read(), wanted).steps if intent.annotations else ()
+    steps = _missing_annotations(found, intent) if intent.annotations else ()
     held = found.metadata.finalizers
     if intent.finalizer in held:
         return steps
@@ -49,6 +48,13 @@ def _missing(found: Snapshot, intent: AddFinalizer) -> tuple[PatchStep, ...]:
     else:
         add = PatchStep(PatchOp.ADD, pointer("metadata", "finalizers"), [intent.finalizer])
     return (add, *steps)
+
+
+def _missing_annotations(found: Snapshot, intent: AddFinalizer) -> tuple[PatchStep, ...]:
+    """By the header alone: nothing else of the object is looked at."""
+    held = found.metadata.annotations
+    header: JsonObject = {"annotations": {**held}} if held else {}
+    return compare({"metadata": header}, Owned(annotations=dict(intent.annotations))).steps
 
 
 async def remove_finalizer(desk: Desk, intent: RemoveFinalizer) -> Outcome:

@@ -10,7 +10,8 @@ from compute_operator_kit.holding import Part
 from compute_operator_kit.intents import SetStatus
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.outcomes import Effect, Outcome
-from compute_operator_kit.wire import Json, JsonObject, member_object
+from compute_operator_kit.served import peek_status
+from compute_operator_kit.wire import JsonObject, member_object
 
 
 async def set_status(desk: Desk, intent: SetStatus) -> Outcome:
@@ -80,5 +81,5 @@ def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
     return version
 
 
-def _status_of(snapshot: Snapshot) -> Json:
-    return snapshot.read().get("status")
+def _status_of(snapshot: Snapshot) -> JsonObject:
+    return peek_status(snapshot.raw)

@@ -1,0 +1,38 @@
+"""A few members of an object, read without the rest. Pure.
+
+Most of a Workload is its template, and most of those who look at one ask for a city or a status.
+Walking over what nobody asked for takes a quarter of the time of making it, and leaves nothing to
+be freed.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+import msgspec
+
+from compute_operator_kit.objects import Snapshot
+from compute_operator_kit.wire import JsonObject
+
+
+class Outline:
+    """The members that `shape` names: a `TypedDict` with `total=False` and, below the members it
+    walks into, `object`.
+    """
+
+    __slots__ = ("_decoder",)
+
+    def __init__(self, shape: type[object]) -> None:
+        self._decoder = msgspec.json.Decoder(shape)
+
+    def read(self, snapshot: Snapshot) -> JsonObject:
+        """These members of an object, or more: one of another shape is given whole."""
+        try:
+            found = self._decoder.decode(snapshot.raw)
+        except (msgspec.DecodeError, RecursionError):
+            return snapshot.read()
+        return found if _is_object(found) else snapshot.read()
+
+
+def _is_object(found: object) -> TypeGuard[JsonObject]:
+    return isinstance(found, dict)
