@@ -27,7 +27,11 @@ from compute_management_operator.kinds import (
     DEPLOYMENT,
     WORKLOAD,
 )
+from compute_management_operator.networking import Consulting
 from compute_management_operator.plane_names import SINGLE
+from compute_management_operator.workload import observe
+from compute_operator_kit.cache import Caches
+from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.wire import Json, member_list, member_object
 from compute_sim_planes.history import Request
 
@@ -51,6 +55,28 @@ def test_a_shared_blocking_reason_reaches_placement_and_workload() -> None:
             if isinstance(one, dict)
         ]
         assert generations == [1, 1]
+
+    play_single(scenario)
+
+
+def test_a_status_that_was_held_back_is_sent_without_another_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[ObjectKey] = []
+    look = observe.observe
+
+    def count(key: ObjectKey, caches: Caches, consulting: Consulting) -> observe.Seen | None:
+        looks.append(key)
+        return look(key, caches, consulting)
+
+    monkeypatch.setattr(observe, "observe", count)
+
+    async def scenario(world: World, _: Process) -> None:
+        await world.create(SINGLE, a_workload_document("web"))
+        await world.sleep(1)
+        found = await world.get(SINGLE, WORKLOAD, "web")
+        assert status_of(found)["deployments"] == 1
+        assert len(looks) == 2, "for the finalizer, and for the deployment with the status"
 
     play_single(scenario)
 

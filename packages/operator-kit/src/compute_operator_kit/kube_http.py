@@ -51,6 +51,7 @@ from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
     encode,
+    encode_canonical,
     member_list,
     member_text,
 )
@@ -186,7 +187,7 @@ class KubeHttp:
             f"creating {_describe(key)}",
             "create",
             key.kind,
-            encode(body),
+            encode_canonical(body),  # so that what comes back can be told by its bytes
         )
         reply = await self._exchange.send(call)
         if reply.status == 409 and parse_status(409, reply.body).reason == "AlreadyExists":

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import Final, TextIO, TypeAlias
@@ -132,7 +133,13 @@ def gather_keys(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _moment(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    second, rest = divmod(int(record.created * 1000), 1000)
+    return f"{_format_second(second)}.{rest:03d}+00:00"
+
+
+@lru_cache(maxsize=1)  # in a rush there are hundreds of lines a second
+def _format_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class JsonFormatter(logging.Formatter):

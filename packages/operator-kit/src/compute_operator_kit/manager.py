@@ -301,6 +301,7 @@ class Manager:
             session=station.applier.begin(key),
             clock=self._means.clock,
             spans=self._runtime.spans,
+            owed=station.take_owed(key),
         )
         began = self._means.clock.monotonic()
         try:

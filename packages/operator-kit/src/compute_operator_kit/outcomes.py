@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.intents import Intent
+from compute_operator_kit.intents import Emit, Intent, Plan
 
 
 class Effect(StrEnum):
@@ -61,6 +61,19 @@ class Applied(msgspec.Struct, frozen=True):
     def wait(self) -> timedelta | None:
         """The soonest of all waits."""
         return soonest([outcome.wait for outcome in self.outcomes])
+
+    @property
+    def held(self) -> Plan:
+        """What waits for more to say, and the events that go with it."""
+        waiting = [found.intent for found in self.outcomes if found.effect is Effect.HELD]
+        if not waiting:
+            return Plan()  # nearly always
+        told = [
+            found.intent
+            for found in self.outcomes
+            if isinstance(found.intent, Emit) and found.intent.after in waiting
+        ]
+        return Plan((*waiting, *told))
 
     def of(self, intent: Intent) -> Outcome | None:
         """What happened to an intent; the last time, should a plan hold equal ones."""

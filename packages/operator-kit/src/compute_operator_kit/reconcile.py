@@ -35,7 +35,7 @@ from compute_operator_kit.errors import (
 )
 from compute_operator_kit.intents import Plan
 from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.outcomes import Applied, soonest
+from compute_operator_kit.outcomes import Applied, Effect, soonest
 
 S = TypeVar("S")
 P = ParamSpec("P")
@@ -53,6 +53,7 @@ class Result(msgspec.Struct, frozen=True):
     requeue_after: timedelta | None = None
     errors: tuple[ReconcileError, ...] = ()
     is_refused: bool = False  # something was refused before and not tried again in this pass
+    owed: Plan = Plan()  # held back; to be sent as it is unless something wakes the key before
 
 
 class PassSpan(Protocol):
@@ -97,6 +98,7 @@ class Pass(msgspec.Struct, frozen=True):
     session: Session
     clock: Clock
     spans: Spans = msgspec.field(default_factory=NoSpans)
+    owed: Plan = Plan()  # of the pass before: nothing that concerns the key has changed since
 
 
 class Steps(Protocol[S]):
@@ -131,10 +133,26 @@ async def run_steps(steps: Steps[S], key: ObjectKey, work: Pass) -> Result:
     with work.spans.step("apply"):
         applied = await work.session.apply(plan)
         told = await work.session.apply(steps.report(seen, applied, work.clock.now()))
-    wait = soonest((applied.wait, told.wait))
-    failures = applied.failures + told.failures
-    is_refused = len(applied.errors + told.errors) > len(failures)
-    return Result(wait, failures, is_refused=is_refused)
+    return _derive_result(Applied(applied.outcomes + told.outcomes))
+
+
+async def pay_owed(work: Pass) -> Result:
+    """A pass for what the one before held back, as it was: nothing has changed since."""
+    with work.spans.step("apply"):
+        return _derive_result(await work.session.apply(work.owed))
+
+
+def _derive_result(applied: Applied) -> Result:
+    errors, failures, held = applied.errors, applied.failures, applied.held
+    waits = [found.wait for found in applied.outcomes if found.effect is not Effect.HELD]
+    # Whatever else is waited for, or stands in the way, may make something else of what is held.
+    is_all = not errors and soonest(waits) is None
+    return Result(
+        applied.wait,
+        failures,
+        is_refused=len(errors) > len(failures),
+        owed=held if is_all else Plan(),
+    )
 
 
 class Verdict(StrEnum):
@@ -154,6 +172,7 @@ class Judgement(msgspec.Struct, frozen=True):
     errors: tuple[ReconcileError, ...] = ()
     is_bug: bool = False
     is_refused: bool = False
+    owed: Plan = Plan()
 
     @property
     def worst(self) -> ReconcileError | None:
@@ -183,7 +202,9 @@ async def judge_pass(run: Callable[[], Awaitable[Result]], deadline: Deadline) -
     except Exception as error:  # noqa: BLE001 - the one place that may not let anything through
         return _judge(tuple(iter_leaves(error)), None)
     judgement = _judge(result.errors, result.requeue_after)
-    return msgspec.structs.replace(judgement, is_refused=True) if result.is_refused else judgement
+    if not result.is_refused and not result.owed:
+        return judgement
+    return msgspec.structs.replace(judgement, is_refused=result.is_refused, owed=result.owed)
 
 
 def _judge(leaves: tuple[BaseException, ...], wait: timedelta | None) -> Judgement:

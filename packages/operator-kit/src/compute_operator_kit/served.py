@@ -77,6 +77,10 @@ class _Status(msgspec.Struct, gc=False):
     status: msgspec.Raw = msgspec.Raw()
 
 
+class _Spec(msgspec.Struct, gc=False):
+    spec: msgspec.Raw = msgspec.Raw()
+
+
 class _PageHeader(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_token: str = msgspec.field(default="", name="continue")
@@ -99,6 +103,7 @@ class Pieces:
 _decoder: Final = msgspec.json.Decoder(_Served)
 _page_decoder: Final = msgspec.json.Decoder(_Page)
 _status_decoder: Final = msgspec.json.Decoder(_Status)
+_spec_decoder: Final = msgspec.json.Decoder(_Spec)
 
 
 def parse_served(plane: PlaneName, kind: Kind, raw: bytes) -> Delivered:
@@ -117,6 +122,14 @@ def peek_status(raw: bytes) -> JsonObject:
         return decode_object(found) if found else {}
     except (msgspec.DecodeError, RecursionError, UndecodableError):
         return {}
+
+
+def peek_spec(raw: bytes) -> bytes:
+    """The spec of an object that was served, as it stands there; empty where it has none."""
+    try:
+        return bytes(_spec_decoder.decode(raw).spec)
+    except (msgspec.DecodeError, RecursionError):
+        return b""
 
 
 def split_page(raw: bytes) -> Pieces:

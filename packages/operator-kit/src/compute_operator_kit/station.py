@@ -29,6 +29,7 @@ from compute_operator_kit.errors import (
     RejectedError,
     UnavailableError,
 )
+from compute_operator_kit.intents import Plan
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.outcomes import soonest
@@ -39,6 +40,7 @@ from compute_operator_kit.write_gate import Awaited, WriteGate
 
 logger = logging.getLogger(__name__)
 
+NOTHING_OWED: Final = Plan()
 MOST_HEARD: Final = 16  # while one pass runs; more than it writes to objects that wake it
 
 # A cache by its plane, or, while no plane of a role is engaged, by that role.
@@ -84,6 +86,8 @@ class Station:
         self._unsynced: dict[_Cache, dict[ObjectKey, None]] = {}
         self._held: set[ObjectKey] = set()  # waiting for a store, which will call once
         self._unsorted: dict[ObjectKey, None] = {}  # of first lists: some may be behind
+        # What the last pass on a key held back, as long as nothing has woken the key since.
+        self._owed: dict[ObjectKey, Plan] = {}
         # Of keys in work; judged when their pass has ended.
         self._heard: dict[ObjectKey, list[tuple[Change, Priority]]] = {}
         self._added = 0
@@ -92,6 +96,10 @@ class Station:
 
     def wake(self, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
         """Has a key looked at; as often as one likes, it is done once."""
+        self._owed.pop(key, None)
+        self._add(key, priority)
+
+    def _add(self, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
         share = self.controller.share(key, self._planes)
         now = self._clock.monotonic()
         if self.queue.add(key, share, now=now, priority=priority):
@@ -201,6 +209,8 @@ class Station:
         self.applier.forget(is_gone)
         for key in [key for key in self._troubles if is_gone(key)]:
             del self._troubles[key]
+        for key in [key for key in self._owed if is_gone(key)]:
+            del self._owed[key]
         for unsynced in self._unsynced.values():
             for key in [key for key in unsynced if is_gone(key)]:
                 del unsynced[key]
@@ -233,6 +243,10 @@ class Station:
                 return taken
             self.queue.done(taken.key, now=now, was_looked_at=False)
 
+    def take_owed(self, key: ObjectKey) -> Plan:
+        """What the pass before held back; nothing where something has changed since."""
+        return self._owed.pop(key, NOTHING_OWED)
+
     def _may_be_looked_at(self, key: ObjectKey) -> bool:
         engaged = self._planes.find(key.plane)
         if engaged is None:
@@ -259,7 +273,7 @@ class Station:
 
         def release() -> None:
             self._held.discard(key)
-            self.wake(key)
+            self._add(key)  # what has come is ours, and the pass that wrote it counted it in
 
         awaited.store.when_met(awaited.expectation, release)
 
@@ -310,6 +324,8 @@ class Station:
             self._troubles.pop(key, None)
         if wait is None and self._has_ended(key):
             return
+        if judgement.owed and not self.queue.is_added_again(key):
+            self._owed[key] = judgement.owed
         self._look_again(key, wait)
 
     def _has_ended(self, key: ObjectKey) -> bool:

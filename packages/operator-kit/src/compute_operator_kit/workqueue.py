@@ -194,6 +194,10 @@ class FairQueue(Generic[K]):
     def is_in_work(self, key: K) -> bool:
         return key in self._working
 
+    def is_added_again(self, key: K) -> bool:
+        """Whether a key in work was added meanwhile."""
+        return key in self._again
+
     def is_patient(self, key: K) -> bool:
         """Whether the key is ready, and nothing urgent."""
         found = self._ready.get(key)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.compare import compare
+from compute_operator_kit.compare import compare, compare_stored
 from compute_operator_kit.intents import Ensure, Owned, build_new
 from compute_operator_kit.json_patch import PatchOp, PatchStep
+from compute_operator_kit.served import parse_served
 from compute_operator_kit.testing import a_key, a_snapshot
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode
+from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, encode_canonical
 
 NAMES = st.sampled_from(["a", "b", "x/y", "t~u"])
 SCALARS = st.one_of(st.booleans(), st.integers(-5, 5), st.text(max_size=3))
@@ -80,6 +81,17 @@ def test_a_patch_leaves_foreign_fields_alone(body: JsonObject, wanted: Owned) ->
 def test_what_is_created_needs_no_patch(wanted: Owned) -> None:
     made = decode_object(encode(build_new(Ensure(a_key(), wanted, "Missing"))))
     assert not compare(made, wanted)
+
+
+@given(body=bodies(), wanted=wishes(), is_stored=st.booleans(), is_in_order=st.booleans())
+def test_header_and_bytes_never_say_more_than_the_whole_object(
+    body: JsonObject, wanted: Owned, *, is_stored: bool, is_in_order: bool
+) -> None:
+    if is_stored:
+        body = patch(body, compare(body, wanted).steps)
+    raw = encode_canonical(body) if is_in_order else encode(body)
+    found = parse_served(a_key().plane, a_key().kind, raw).snapshot
+    assert compare_stored(found, wanted) == compare(body, wanted)
 
 
 def foreign(body: JsonObject, name: str, ours: set[str]) -> dict[str, object]:

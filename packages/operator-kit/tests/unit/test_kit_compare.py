@@ -1,14 +1,25 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
-from compute_operator_kit.compare import Difference, compare, digest, fingerprint, is_same
-from compute_operator_kit.intents import Owned
+from compute_operator_kit.compare import (
+    Difference,
+    compare,
+    compare_stored,
+    digest,
+    fingerprint,
+    is_same,
+)
+from compute_operator_kit.intents import Ensure, Owned, build_new
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.keys import Uid
-from compute_operator_kit.objects import OwnerReference
-from compute_operator_kit.testing import a_snapshot
-from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue
+from compute_operator_kit.objects import OwnerReference, Snapshot
+from compute_operator_kit.served import parse_served
+from compute_operator_kit.testing import a_key, a_snapshot
+from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue, encode_canonical
 
 OWNER = OwnerReference("v1", "Note", "root", Uid("u1"), controller=True, block_owner_deletion=True)
 ENTRY: dict[str, JsonValue] = {
@@ -37,6 +48,39 @@ def test_a_settled_object_gives_no_difference() -> None:
     )
     wanted = Owned(labels={"ours": "1"}, owners=(OWNER,), whole={"spec": {"b": [1, 2], "a": 1}})
     assert not compare(body, wanted)
+
+
+OWNED = Owned(
+    labels={"ours": "yes", "gone": None},
+    annotations={"also": "ours"},
+    owners=(OWNER,),
+    whole={"spec": {"b": 1, "a": [True]}},
+)
+
+
+def a_stored(**changes: JsonValue) -> Snapshot:
+    body = {**build_new(Ensure(a_key(), OWNED, "Absent")), **changes}
+    return parse_served(a_key().plane, a_key().kind, encode_canonical(body)).snapshot
+
+
+def test_what_is_stored_as_we_sent_it_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Snapshot, "read")
+    assert not compare_stored(a_stored(status={"by": "others"}), OWNED)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_an_owner_is_compared_by_its_flags_too(*, flag: bool) -> None:
+    owned = msgspec.structs.replace(OWNED, has_only_these_owners=flag)
+    other = msgspec.structs.replace(
+        owned, owners=(replace(OWNER, controller=not OWNER.controller),)
+    )
+    assert not compare_stored(a_stored(), owned)
+    assert compare_stored(a_stored(), other)
+
+
+def test_another_spec_is_a_difference() -> None:
+    found = a_stored(spec={"a": [1], "b": 1})
+    assert [step.path for step in compare_stored(found, OWNED).steps] == ["/spec"]
 
 
 @pytest.mark.fault("C2")

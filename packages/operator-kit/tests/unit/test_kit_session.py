@@ -6,10 +6,11 @@ from datetime import timedelta
 
 from compute_operator_kit.apply import Applier
 from compute_operator_kit.apply.desk import Means
-from compute_operator_kit.intents import Emit, Intent, Plan, Wait
+from compute_operator_kit.intents import Emit, Ensure, Intent, Owned, Plan, Wait
 from compute_operator_kit.keys import Uid
 from compute_operator_kit.kube import Kube, Writer
 from compute_operator_kit.lane import Lane
+from compute_operator_kit.outcomes import Applied, Effect, Outcome
 from compute_operator_kit.planes import Plane, Planes, Setting
 from compute_operator_kit.testing import FakeClock, FixedRandom, a_key
 from compute_operator_kit.write_gate import WriteGate
@@ -34,3 +35,20 @@ async def test_session_knows_what_became_of_all_its_plans() -> None:
     carried_out: list[Intent] = [one.intent for one in session.so_far.outcomes]
     assert carried_out == [first, second]
     assert session.so_far.wait == timedelta(seconds=2)
+
+
+def test_what_is_held_back_goes_with_the_events_about_it_and_nothing_else() -> None:
+    held = Ensure(KEY, Owned(), "Absent", provisional=True)
+    told, other = (
+        Emit(KEY, Uid("u"), "Made", "made", "Doing", after=held),
+        Emit(KEY, Uid("u"), "B", "b", "Doing"),
+    )
+    done = Wait(KEY, "A", timedelta(seconds=2))
+    outcomes = (
+        Outcome(held, Effect.HELD, wait=timedelta(seconds=1)),
+        Outcome(told, Effect.SKIPPED),
+        Outcome(other, Effect.NOTED),
+        Outcome(done, Effect.NOTED),
+    )
+    assert Applied(outcomes).held == Plan.of(held, told)
+    assert Applied(outcomes[1:]).held == Plan()

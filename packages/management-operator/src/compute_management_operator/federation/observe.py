@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from compute_api_types import labels, names
 from compute_management_operator import hub_indexes
@@ -53,6 +54,9 @@ class Policy:
     code: str
 
 
+NOT_RULED: Final = Held(0, 0, ZERO)
+
+
 @dataclass(frozen=True, slots=True)
 class Fresh:
     """What was asked right before the pass."""
@@ -60,7 +64,7 @@ class Fresh:
     namespace: Uid | Absent | None = None  # of the project; None: nobody needed it
     hub_namespace: Metadata | Absent | None = None  # None: the cache will do
     has_left_over_binding: bool = False
-    ruling: Ruling = field(default_factory=lambda: Held(0, 0, ZERO))  # about orphans
+    ruling: Ruling = NOT_RULED  # about orphans
 
 
 @dataclass(frozen=True, slots=True)

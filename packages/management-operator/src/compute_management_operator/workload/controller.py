@@ -25,7 +25,7 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.parts import Part
 from compute_operator_kit.planes import Watched
-from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.reconcile import Pass, Result, pay_owed, run_steps
 from compute_operator_kit.workqueue import Priority
 
 NAME: Final = "workload"
@@ -80,7 +80,7 @@ def build(tools: Tools, networking: NetworkingSwitch) -> Part:
     steps = WorkloadSteps(networking.consulting, Rejections())
 
     async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        return await run_steps(steps, key, work)
+        return await (pay_owed(work) if work.owed else run_steps(steps, key, work))
 
     def wake_all(plane: PlaneName) -> None:
         for key in mapping.wake_workloads(plane, tools.reach.caches):

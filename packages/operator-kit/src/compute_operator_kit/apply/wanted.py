@@ -5,7 +5,7 @@ not at all.
 from __future__ import annotations
 
 from compute_operator_kit.apply.desk import Desk, moved_on, test_of
-from compute_operator_kit.compare import Difference, compare, fingerprint
+from compute_operator_kit.compare import Difference, compare_stored, fingerprint
 from compute_operator_kit.errors import ConflictError
 from compute_operator_kit.holding import Part
 from compute_operator_kit.intents import Delete, Ensure, build_new
@@ -19,10 +19,9 @@ async def ensure(desk: Desk, intent: Ensure) -> Outcome:
     if intent.uid is None:
         return await _create(desk, intent)
     found = await desk.find_same(intent.key, intent.uid)
-    body = found.read()
-    difference = compare(body, intent.wanted)
+    difference = compare_stored(found, intent.wanted)
     if not difference or desk.memory.is_residue(
-        intent.key, Part.OBJECT, lambda: fingerprint(body, intent.wanted)
+        intent.key, Part.OBJECT, lambda: fingerprint(found.read(), intent.wanted)
     ):
         return desk.equal(intent, Part.OBJECT)
     held = desk.hold(intent, Part.OBJECT)
@@ -75,7 +74,7 @@ async def _create(desk: Desk, intent: Ensure) -> Outcome:
 
 
 def _is_wanted(live: Snapshot | Absent, intent: Ensure) -> bool:
-    return isinstance(live, Snapshot) and not compare(live.read(), intent.wanted)
+    return isinstance(live, Snapshot) and not compare_stored(live, intent.wanted)
 
 
 def _judge_taken(desk: Desk, intent: Ensure, live: Snapshot) -> Outcome:
@@ -94,9 +93,8 @@ def _judge_taken(desk: Desk, intent: Ensure, live: Snapshot) -> Outcome:
 
 def _written(desk: Desk, intent: Ensure, answer: Snapshot) -> Outcome:
     desk.memory.settle(intent.key, Part.OBJECT)
-    body = answer.read()
-    if compare(body, intent.wanted):
-        mark = fingerprint(body, intent.wanted)
+    if compare_stored(answer, intent.wanted):
+        mark = fingerprint(answer.read(), intent.wanted)
         desk.memory.keep_residue(intent.key, Part.OBJECT, mark)
     else:
         desk.memory.drop_residue(intent.key, Part.OBJECT)
