@@ -75,14 +75,20 @@ async def kubectl() -> AsyncIterator[Kubectl]:
         # Until the operator has seen the change the former answer stands: generations tell.
         await kubectl(PLACE.project, *_wait_for("workload/web"))
         # Instances come to the project by another way than the status that counts them.
-        async with asyncio.timeout(PATIENCE):
-            while await _shown(project) != await _running(Hands(stage, CELL)):
-                await asyncio.sleep(0.1)
+        await _until_shown(project, Hands(stage, CELL))
         yield kubectl
 
 
 def _tell_nobody(done: int, total: int, what: str) -> None:
     """Nobody looks on."""
+
+
+async def _until_shown(project: Hands, cell: Hands) -> None:
+    for _ in range(10 * PATIENCE):
+        if await _shown(project) == await _running(cell):
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail("the project does not show what runs in the cell")
 
 
 async def _running(cell: Hands) -> set[str]:
