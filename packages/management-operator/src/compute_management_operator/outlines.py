@@ -24,6 +24,7 @@ class _WorkloadSpec(TypedDict, total=False):
 
 class _Workload(TypedDict, total=False):
     spec: _WorkloadSpec
+    status: object
 
 
 class _DeploymentSpec(TypedDict, total=False):

@@ -100,7 +100,7 @@ def a_deployment(**changed: Unpack[DeploymentChanges]) -> Deployment:
         "cityCode": changed.get("city", "DFW"),
         "scaleSettings": {"minReplicas": changed.get("min_replicas", 2)},
     }
-    return Deployment(KEY, metadata, spec, changed.get("status", {}))
+    return Deployment(KEY, metadata, spec, changed.get("status", {}), whole_spec=spec)
 
 
 def a_copy(**changed: Unpack[CopyChanges]) -> Deployment:

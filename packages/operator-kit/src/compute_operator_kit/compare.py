@@ -16,12 +16,13 @@ from typing import Final, TypeGuard
 from compute_operator_kit.intents import Owned, owner_as_json, without_nones
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.objects import Metadata, Snapshot
-from compute_operator_kit.served import peek_spec
 from compute_operator_kit.wire import (
+    Encoded,
     Json,
     JsonMapping,
     JsonObject,
     JsonValue,
+    decode,
     encode_canonical,
     is_map,
     member_list,
@@ -62,13 +63,13 @@ def compare_stored(found: Snapshot, wanted: Owned) -> Difference:
 def _is_plainly_so(found: Snapshot, wanted: Owned) -> bool:
     """False says nothing. API servers write maps in the order of their keys, and so do we."""
     metadata = found.metadata
-    if wanted.parts or not wanted.whole.keys() <= {"spec"}:
+    if wanted.parts:
         return False
     return (
         _has_texts(metadata.labels, wanted.labels)
         and _has_texts(metadata.annotations, wanted.annotations)
         and _has_owners(metadata, wanted)
-        and all(peek_spec(found.raw) == encode_canonical(spec) for spec in wanted.whole.values())
+        and all(found.member(name) == encode_canonical(one) for name, one in wanted.whole.items())
     )
 
 
@@ -107,6 +108,8 @@ def is_same(found: JsonValue, wanted: JsonValue) -> bool:
 
 def _is_same(found: JsonValue, wanted: JsonValue) -> bool:
     """Value by value, whatever kinds of mappings they are: `1` is `1.0` here."""
+    if isinstance(wanted, Encoded):
+        wanted = decode(wanted.raw)
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):

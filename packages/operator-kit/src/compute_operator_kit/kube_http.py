@@ -44,7 +44,7 @@ from compute_operator_kit.kube import (
 )
 from compute_operator_kit.objects import Absent, Delivered, Snapshot
 from compute_operator_kit.paths import collection_path, group_path, object_path, with_query
-from compute_operator_kit.served import parse_served, split_page
+from compute_operator_kit.served import parse_echo, parse_served, split_page
 from compute_operator_kit.watch_lines import LineSplitter, parse_event
 from compute_operator_kit.wire import (
     JsonMapping,
@@ -324,7 +324,8 @@ class KubeHttp:
         if reply.status not in expected:
             raise self._exchange.error_of(call, reply)
         try:
-            return parse_served(self.plane, call.kind, reply.body).snapshot
+            parse = parse_echo if call.is_mutating else parse_served
+            return parse(self.plane, call.kind, reply.body).snapshot
         except UndecodableError as cause:
             raise error_of_garbage(self._exchange.request_of(call), cause) from cause
 

@@ -12,7 +12,6 @@ collector need not know them. Pure, no I/O.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,24 +21,20 @@ import msgspec
 from typing_extensions import override
 
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
-from compute_operator_kit.packing import is_packed, pack, unpack
+from compute_operator_kit.packing import pack, unpack
+from compute_operator_kit.recent import Recent, Version
 from compute_operator_kit.wire import (
     Json,
     JsonObject,
     UndecodableError,
     decode_object,
+    encode,
     encode_to_keep,
     member_int,
     member_text,
 )
 
 NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
-# Enough for a pass to find what the one before it read, a fifth of a second ago (`statusSettle`),
-# among a hundred Workloads a second. Decoded, an object takes five times its bytes: together 3 MiB
-# where objects have 3 KB, and 12 MiB at the very most.
-MOST_SHARED: Final = 128
-LARGEST_SHARED: Final = 16 * 1024
-LARGEST_PACKED_SHARED: Final = LARGEST_SHARED // 8  # few objects pack to less than an eighth
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +109,24 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, gc=False):
         """The whole object, a fresh copy: yours to change."""
         return decode_object(self.raw)
 
-    def read(self) -> JsonObject:
-        """The whole object, shared with whoever reads it about now: not to be changed.
+    @property
+    def version(self) -> Version:
+        return self.metadata.uid, self.metadata.resource_version
 
-        One version is looked at by index functions, by the passes it wakes and by the comparison
-        before a write, all within a moment.
-        """
-        largest = LARGEST_PACKED_SHARED if is_packed(self.kept) else LARGEST_SHARED
-        return _decode_shared(self) if len(self.kept) <= largest else self.decode()
+    def read(self) -> JsonObject:
+        """The whole object, shared with whoever reads it about now: not to be changed."""
+        version, kept = self.version, self.kept
+        return _decoded.find(version, kept) or _decoded.keep(version, kept, self.decode())
+
+    def members(self) -> Mapping[str, msgspec.Raw]:
+        """The members of the object as they stand there; shared, too."""
+        version, kept = self.version, self.kept
+        return _split.find(version, kept) or _split.keep(version, kept, _split_members(self.raw))
+
+    def member(self, name: str) -> bytes:
+        """One member as it stands there; empty where there is none."""
+        found = self.members().get(name)
+        return b"" if found is None else bytes(found)
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -154,21 +159,22 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
         return self.snapshot.read() if self.decoded is None else self.decoded
 
 
-# By version, the oldest first: comparing bytes takes a tenth of the time of hashing them. Admission
-# reads too, in a thread of its own, and every step on this is a whole one.
-_shared: Final[OrderedDict[tuple[Uid, str], tuple[bytes, JsonObject]]] = OrderedDict()
+_decoded: Final[Recent[JsonObject]] = Recent()
+_split: Final[Recent[Mapping[str, msgspec.Raw]]] = Recent()
+_members_decoder: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _decode_shared(snapshot: Snapshot) -> JsonObject:
-    version = (snapshot.metadata.uid, snapshot.metadata.resource_version)
-    found = _shared.get(version)
-    if found is not None and found[0] == snapshot.kept:
-        return found[1]
-    decoded = snapshot.decode()
-    if found is None and len(_shared) >= MOST_SHARED:
-        _shared.popitem(last=False)
-    _shared[version] = (snapshot.kept, decoded)
-    return decoded
+def cut_member(raw: bytes, name: str) -> bytes:
+    """A member of an object out of its bytes; empty where there is none."""
+    found = _split_members(raw).get(name) if raw.startswith(b"{") else None
+    return b"" if found is None else bytes(found)
+
+
+def _split_members(raw: bytes) -> Mapping[str, msgspec.Raw]:
+    try:
+        return _members_decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError):  # nested deeper than this codec goes
+        return {name: msgspec.Raw(encode(member)) for name, member in decode_object(raw).items()}
 
 
 def parse_version(text: str) -> int:

@@ -1,4 +1,4 @@
-"""A few members of an object, read without the rest. Pure.
+"""A few members of an object, read without the rest.
 
 Most of a Workload is its template, and most of those who look at one ask for a city or a status.
 Walking over what nobody asked for takes a quarter of the time of making it, and leaves nothing to
@@ -12,6 +12,7 @@ from typing import TypeGuard
 import msgspec
 
 from compute_operator_kit.objects import Snapshot
+from compute_operator_kit.recent import Recent
 from compute_operator_kit.wire import JsonObject
 
 
@@ -20,13 +21,21 @@ class Outline:
     walks into, `object`.
     """
 
-    __slots__ = ("_decoder",)
+    __slots__ = ("_decoder", "_recent")
 
     def __init__(self, shape: type[object]) -> None:
         self._decoder = msgspec.json.Decoder(shape)
+        self._recent: Recent[JsonObject] = Recent()
 
     def read(self, snapshot: Snapshot) -> JsonObject:
-        """These members of an object, or more: one of another shape is given whole."""
+        """These members of an object, or more: one of another shape is given whole. Shared with
+        whoever reads it about now: not to be changed.
+        """
+        version, kept = snapshot.version, snapshot.kept
+        found = self._recent.find(version, kept)
+        return found or self._recent.keep(version, kept, self._decode(snapshot))
+
+    def _decode(self, snapshot: Snapshot) -> JsonObject:
         try:
             found = self._decoder.decode(snapshot.raw)
         except (msgspec.DecodeError, RecursionError):

@@ -24,7 +24,7 @@ from compute_operator_kit.kube import (
     WatchEvent,
 )
 from compute_operator_kit.objects import parse_object
-from compute_operator_kit.served import parse_served
+from compute_operator_kit.served import parse_echo
 from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
@@ -67,7 +67,7 @@ def parse_event(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
     usual = _USUAL.match(line)
     if usual is not None and line.endswith(b"}"):
         try:
-            delivered = parse_served(plane, kind, line[usual.end() : -1])
+            delivered = parse_echo(plane, kind, line[usual.end() : -1])
         except UndecodableError:
             pass  # not an object, or further members after it: the slow way tells which
         else:

@@ -11,14 +11,22 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeGuard
 
+import msgspec
 import orjson
+
+
+class Encoded(msgspec.Struct, frozen=True, gc=False):
+    """JSON that is passed on as it was served: neither read nor written anew."""
+
+    raw: bytes
+
 
 # Out of the codec: what `decode` gives, free to change because it is a fresh copy.
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
 # Into the codec: read-only shapes, so that callers may pass narrower containers.
 JsonValue: TypeAlias = (
-    "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+    "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | Encoded | None"
 )
 JsonMapping: TypeAlias = Mapping[str, JsonValue]
 
@@ -35,7 +43,11 @@ def _is_view(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def _plain(value: object) -> object:
-    """Containers the codec does not know by itself: read-only views of what it does know."""
+    """What the codec does not know by itself: read-only views of what it does know, and its own
+    work of before.
+    """
+    if type(value) is Encoded:
+        return orjson.Fragment(value.raw)
     if _is_view(value):
         return dict(value)
     raise TypeError(f"encoding JSON: {type(value).__name__} has no form there")
@@ -55,7 +67,9 @@ def encode_to_keep(body: JsonValue) -> bytes:
 
 
 def encode_canonical(body: JsonValue) -> bytes:
-    """Equal values give equal bytes, whatever the order of keys."""
+    """Equal values give equal bytes, whatever the order of keys; `Encoded` ones if they were in
+    that order before, as API servers write them.
+    """
     return orjson.dumps(body, default=_plain, option=orjson.OPT_SORT_KEYS)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,15 @@ from compute_operator_kit.intents import Ensure, Owned, build_new
 from compute_operator_kit.json_patch import PatchOp, PatchStep
 from compute_operator_kit.served import parse_served
 from compute_operator_kit.testing import a_key, a_snapshot
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, encode_canonical
+from compute_operator_kit.wire import (
+    Encoded,
+    Json,
+    JsonMapping,
+    JsonObject,
+    decode_object,
+    encode,
+    encode_canonical,
+)
 
 NAMES = st.sampled_from(["a", "b", "x/y", "t~u"])
 SCALARS = st.one_of(st.booleans(), st.integers(-5, 5), st.text(max_size=3))
@@ -92,6 +101,19 @@ def test_header_and_bytes_never_say_more_than_the_whole_object(
     raw = encode_canonical(body) if is_in_order else encode(body)
     found = parse_served(a_key().plane, a_key().kind, raw).snapshot
     assert compare_stored(found, wanted) == compare(body, wanted)
+
+
+@given(body=bodies(), wanted=wishes(), is_stored=st.booleans())
+def test_what_is_passed_on_is_judged_as_if_it_had_been_read(
+    body: JsonObject, wanted: Owned, *, is_stored: bool
+) -> None:
+    if is_stored:
+        body = patch(body, compare(body, wanted).steps)
+    passed_on: JsonMapping = {name: Encoded(encode(one)) for name, one in wanted.whole.items()}
+    found = parse_served(a_key().plane, a_key().kind, encode_canonical(body)).snapshot
+    judged = compare_stored(found, msgspec.structs.replace(wanted, whole=passed_on))
+    sent = encode(patch(body, judged.steps))
+    assert decode_object(sent) == patch(body, compare(body, wanted).steps)
 
 
 def foreign(body: JsonObject, name: str, ours: set[str]) -> dict[str, object]:

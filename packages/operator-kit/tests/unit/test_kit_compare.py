@@ -19,7 +19,14 @@ from compute_operator_kit.keys import Uid
 from compute_operator_kit.objects import OwnerReference, Snapshot
 from compute_operator_kit.served import parse_served
 from compute_operator_kit.testing import a_key, a_snapshot
-from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue, encode_canonical
+from compute_operator_kit.wire import (
+    Encoded,
+    JsonMapping,
+    JsonObject,
+    JsonValue,
+    encode,
+    encode_canonical,
+)
 
 OWNER = OwnerReference("v1", "Note", "root", Uid("u1"), controller=True, block_owner_deletion=True)
 ENTRY: dict[str, JsonValue] = {
@@ -81,6 +88,35 @@ def test_an_owner_is_compared_by_its_flags_too(*, flag: bool) -> None:
 def test_another_spec_is_a_difference() -> None:
     found = a_stored(spec={"a": [1], "b": 1})
     assert [step.path for step in compare_stored(found, OWNED).steps] == ["/spec"]
+
+
+AS_SERVED = Encoded(b'{"a":[true],"b":1}')
+
+
+def test_what_is_passed_on_as_it_was_served_is_compared_by_its_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(Snapshot, "read")
+    passed_on = msgspec.structs.replace(OWNED, whole={"spec": AS_SERVED})
+    assert not compare_stored(a_stored(), passed_on)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [Encoded(b'{"b":1, "a":[true]}'), {"a": Encoded(b"[ true ]"), "b": 1}],
+    ids=["whole", "member"],
+)
+def test_what_is_passed_on_may_be_spelled_in_another_way(spec: JsonValue) -> None:
+    assert not compare_stored(a_stored(), msgspec.structs.replace(OWNED, whole={"spec": spec}))
+
+
+def test_what_is_passed_on_and_differs_is_sent_as_it_is() -> None:
+    passed_on = msgspec.structs.replace(OWNED, whole={"spec": AS_SERVED})
+    difference = compare_stored(a_stored(spec={"a": [], "b": 1}), passed_on)
+    assert difference.steps == (PatchStep(PatchOp.ADD, "/spec", AS_SERVED),)
+    assert encode([step.as_json() for step in difference.steps]) == (
+        b'[{"op":"add","path":"/spec","value":{"a":[true],"b":1}}]'
+    )
 
 
 @pytest.mark.fault("C2")

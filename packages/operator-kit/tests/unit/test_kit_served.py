@@ -5,11 +5,18 @@ import pytest
 
 from compute_operator_kit.keys import Kind, PlaneName
 from compute_operator_kit.objects import Delivered, parse_object
-from compute_operator_kit.served import parse_served, peek_status, split_page
+from compute_operator_kit.served import (
+    MOST_ECHOES,
+    parse_echo,
+    parse_served,
+    peek_status,
+    split_page,
+)
 from compute_operator_kit.testing import A_KIND, a_snapshot
 from compute_operator_kit.wire import JsonObject, JsonValue, UndecodableError, decode_object, encode
 
 HUB = PlaneName("hub")
+OTHER_KIND = Kind("example.datumapis.com", "v1", "letters", "Letter")
 MANAGED: list[JsonValue] = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:text": {}}}}]
 WHOLE: dict[str, JsonValue] = {
     "name": "web",
@@ -187,3 +194,40 @@ def test_a_status_is_read_without_the_rest_of_the_object() -> None:
 )
 def test_what_has_no_status_gives_an_empty_one(raw: bytes) -> None:
     assert peek_status(raw) == {}
+
+
+def an_echo(version: int, **members: JsonValue) -> bytes:
+    return encode(a_body({"resourceVersion": str(version), "managedFields": MANAGED}, **members))
+
+
+def test_what_comes_twice_is_read_once() -> None:
+    answer = parse_echo(HUB, A_KIND, an_echo(1) + b"\n")  # as a server ends an answer
+    event = parse_echo(HUB, A_KIND, an_echo(1))
+    assert event is answer
+    assert is_equal(event, slowly(an_echo(1)))
+
+
+def test_the_same_bytes_on_another_plane_or_of_another_kind_are_another_object() -> None:
+    for plane, kind in ((PlaneName("other"), A_KIND), (HUB, OTHER_KIND)):
+        parse_echo(HUB, A_KIND, an_echo(2))
+        key = parse_echo(plane, kind, an_echo(2)).snapshot.key
+        assert (key.plane, key.kind) == (plane, kind)
+
+
+def test_what_never_comes_back_is_forgotten() -> None:
+    first = parse_echo(HUB, A_KIND, an_echo(3))
+    for version in range(4, 4 + MOST_ECHOES):
+        parse_echo(HUB, A_KIND, an_echo(version))
+    assert parse_echo(HUB, A_KIND, an_echo(3)) is not first
+
+
+@pytest.mark.parametrize("body", [a_body(data="x" * 20_000), a_body({"labels": 7})])
+def test_what_is_large_or_odd_is_read_each_time(body: JsonObject) -> None:
+    raw = encode(body)
+    assert parse_echo(HUB, A_KIND, raw) is not parse_echo(HUB, A_KIND, raw)
+
+
+def test_what_is_no_object_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(UndecodableError):
+            parse_echo(HUB, A_KIND, b"[]")

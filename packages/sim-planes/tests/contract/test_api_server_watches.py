@@ -47,6 +47,24 @@ async def test_a_watch_from_a_version_shows_every_later_change_in_order(
     assert shown[0]["kind"] == "Widget"
 
 
+async def test_a_watch_shows_the_very_bytes_that_a_write_was_answered(
+    api: Api, widgets: str
+) -> None:
+    """Operators know their own writes by that."""
+    version = await plane_version(api, widgets)
+    spec: JsonObject = {"size": 1, "colour": "ü<&>\u2028"}
+    async with api.watch(widgets, resourceVersion=version) as watch:
+        answers = [
+            await api.post(widgets, {**a_widget(labels={"b": "1", "a": "2"}), "spec": spec}),
+            await api.merge(f"{widgets}/one", {"spec": {"size": 2}}),
+            await api.merge(f"{widgets}/one/status", {"status": {"phase": "Up"}}),
+        ]
+        lines = [await watch.next_line() for _ in answers]
+    for answer, line in zip(answers, lines, strict=True):
+        assert answer.status in {200, 201}
+        assert line.endswith(b'"object":' + answer.raw.rstrip(b"\n") + b"}\n")
+
+
 async def test_a_watch_without_a_version_begins_with_what_there_is(api: Api, widgets: str) -> None:
     for name in ("b", "a"):
         (await api.post(widgets, a_widget(name))).expect(201)

@@ -20,7 +20,7 @@ from compute_management_operator.federation.observe import (
     derive_hub_name,
     find_copies,
     find_policies,
-    read_outline,
+    read_deployment,
     read_recorded,
 )
 from compute_management_operator.fresh_reads import FreshReads
@@ -52,10 +52,10 @@ class Lookups:
         if isinstance(found, Absent):
             return await self._for_orphan(key, caches)
         if not found.metadata.is_deleting:
-            return await self._for_living(read_outline(found), caches)
+            return await self._for_living(read_deployment(found), caches)
         if labels.FEDERATION_FINALIZER not in found.metadata.finalizers:
             return None
-        return await self._for_going(read_outline(found))
+        return await self._for_going(read_deployment(found))
 
     # --- the deployment lives -------------------------------------------------------------------
 

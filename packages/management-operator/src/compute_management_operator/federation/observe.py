@@ -7,7 +7,7 @@ is gone may still have copies: then the copies are what is seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -23,7 +23,13 @@ from compute_operator_kit.clock import ZERO
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.mass_delete import Held, Ruling
 from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
-from compute_operator_kit.wire import JsonObject, member_object, member_text
+from compute_operator_kit.wire import (
+    Encoded,
+    JsonObject,
+    JsonValue,
+    member_object,
+    member_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,9 @@ class Deployment:
 
     key: ObjectKey
     metadata: Metadata
-    spec: JsonObject = field(default_factory=dict)
+    spec: JsonObject = field(default_factory=dict)  # without its template
     status: JsonObject = field(default_factory=dict)
+    whole_spec: JsonValue = None  # of the one in the project: what is copied, as it was served
 
     @property
     def city_code(self) -> str:
@@ -133,22 +140,15 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
 
 
 def read_deployment(snapshot: Snapshot) -> Deployment:
-    body = snapshot.read()
-    spec, status = member_object(body, "spec"), member_object(body, "status")
-    return Deployment(snapshot.key, snapshot.metadata, spec, status)
-
-
-def read_outline(snapshot: Snapshot) -> Deployment:
-    """Without its template: for whoever copies nothing."""
     body = DEPLOYMENT_OUTLINE.read(snapshot)
     spec, status = member_object(body, "spec"), member_object(body, "status")
     return Deployment(snapshot.key, snapshot.metadata, spec, status)
 
 
 def _read_source(snapshot: Snapshot) -> Deployment:
-    """Nothing is copied from a deployment before our finalizer is on it."""
-    is_copied = labels.FEDERATION_FINALIZER in snapshot.metadata.finalizers
-    return read_deployment(snapshot) if is_copied else read_outline(snapshot)
+    """What is copied, with its template, which nobody here looks into."""
+    spec = snapshot.member("spec")
+    return replace(read_deployment(snapshot), whole_spec=Encoded(spec or b"{}"))
 
 
 def derive_hub_name(deployment: Deployment | Absent, namespace: Uid | Absent | None) -> str:

@@ -19,11 +19,10 @@ from compute_management_operator.workload.observe import (
     read_placements,
     workload_uid_of,
 )
-from compute_operator_kit.cache import Caches, Change, Entry
+from compute_operator_kit.cache import Caches, Change
 from compute_operator_kit.indexing import IndexFunction, of_spec
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.objects import Metadata
-from compute_operator_kit.served import peek_status
 from compute_operator_kit.wire import JsonObject, member_object
 
 # Of Workloads; those that a pass reads too are `observe`'s.
@@ -104,11 +103,7 @@ def _is_only_marked(change: Change) -> bool:
         return False
     if (was.labels, was.owners) != (now.labels, now.owners):
         return False
-    return _status_of(before) == _status_of(after)
-
-
-def _status_of(entry: Entry) -> JsonObject:
-    return peek_status(entry.snapshot.raw)
+    return before.snapshot.member("status") == after.snapshot.member("status")
 
 
 def map_location(change: Change, caches: Caches) -> Iterable[ObjectKey]:

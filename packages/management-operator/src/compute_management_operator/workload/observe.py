@@ -17,13 +17,15 @@ from typing_extensions import override
 from compute_api_types import labels, names
 from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
 from compute_management_operator.networking import Consulting, Off, consult, served_cities
-from compute_management_operator.outlines import DEPLOYMENT_OUTLINE
+from compute_management_operator.outlines import DEPLOYMENT_OUTLINE, WORKLOAD_OUTLINE
 from compute_operator_kit.cache import Caches, View
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
+from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable, cut_member
 from compute_operator_kit.wire import (
+    Encoded,
     Json,
     JsonObject,
+    JsonValue,
     member_list,
     member_object,
     member_text,
@@ -86,7 +88,7 @@ class Seen:
 
     key: ObjectKey
     metadata: Metadata
-    template: JsonObject = field(default_factory=dict)
+    template: JsonValue = None  # what is copied, as it was served; nobody here looks into it
     placements: tuple[Placement, ...] = ()
     networks: tuple[NetworkName, ...] = ()
     status: JsonObject = field(default_factory=dict)
@@ -116,15 +118,14 @@ def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | No
     found = beside.by_index(DEPLOYMENTS_BY_WORKLOAD, workload.metadata.uid)
     if isinstance(found, Unreadable):
         return None
-    body = workload.read()
+    body = WORKLOAD_OUTLINE.read(workload)
     spec = member_object(body, "spec")
-    template = member_object(spec, "template")
     placements = read_placements(spec)
-    networks = read_networks(template, key.namespace)
+    networks = read_networks(member_object(spec, "template"), key.namespace)
     return Seen(
         key=key,
         metadata=workload.metadata,
-        template=template,
+        template=Encoded(cut_member(workload.member("spec"), "template") or b"{}"),
         placements=placements,
         networks=networks,
         status=member_object(body, "status"),

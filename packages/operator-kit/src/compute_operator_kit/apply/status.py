@@ -11,21 +11,26 @@ from compute_operator_kit.intents import SetStatus
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.outcomes import Effect, Outcome
 from compute_operator_kit.served import peek_status
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_operator_kit.wire import (
+    Encoded,
+    JsonMapping,
+    JsonObject,
+    JsonValue,
+    decode_object,
+    encode_canonical,
+)
 
 
 async def set_status(desk: Desk, intent: SetStatus) -> Outcome:
     found = await _find(desk, intent)
     if isinstance(found, Absent):
         return Outcome(intent, Effect.SKIPPED, "Vanished")
-    body = found.read()
-    status = body.get("status")
-    if is_same(status, intent.status) or desk.memory.is_residue(
-        intent.key, Part.STATUS, lambda: digest(status, intent.status)
+    if _has_status(found, intent) or desk.memory.is_residue(
+        intent.key, Part.STATUS, lambda: digest(_status_of(found), intent.status)
     ):
         return desk.equal(intent, Part.STATUS)
     held = desk.hold(intent, Part.STATUS)
-    return held or await _send(desk, intent, found, body)
+    return held or await _send(desk, intent, found)
 
 
 async def _find(desk: Desk, intent: SetStatus) -> Snapshot | Absent:
@@ -39,29 +44,45 @@ async def _find(desk: Desk, intent: SetStatus) -> Snapshot | Absent:
     return found
 
 
-async def _send(desk: Desk, intent: SetStatus, found: Snapshot, body: JsonObject) -> Outcome:
+def _has_status(found: Snapshot, intent: SetStatus) -> bool:
+    """Nearly always equal bytes say so; others may still be the same value."""
+    stored = found.member("status")
+    if stored == encode_canonical(intent.status):
+        return True
+    return bool(stored) and is_same(_status_of(found), intent.status)
+
+
+async def _send(desk: Desk, intent: SetStatus, found: Snapshot) -> Outcome:
     version = _base_version(desk, intent, found)
     desk.announce("Writing status", intent)
-    metadata = {**member_object(body, "metadata"), "resourceVersion": version}
     answer = await desk.or_read(
-        desk.kube_to_write(intent.key).update_status(
-            intent.key, {**body, "metadata": metadata, "status": intent.status}
-        ),
+        desk.kube_to_write(intent.key).update_status(intent.key, _build(found, intent, version)),
         intent.key,
-        is_done=lambda live: isinstance(live, Absent) or is_same(_status_of(live), intent.status),
+        is_done=lambda live: isinstance(live, Absent) or _has_status(live, intent),
     )
     if isinstance(answer, Absent):
         return Outcome(intent, Effect.SKIPPED, "Vanished")
     desk.memory.settle(intent.key, Part.STATUS)
-    left = _status_of(answer)
-    is_kept = is_same(left, intent.status)
+    is_kept = _has_status(answer, intent)
     # What the server made something else of is for the next pass to see.
     desk.note(found, answer, is_final=intent.is_final and is_kept)
     if is_kept:
         desk.memory.drop_residue(intent.key, Part.STATUS)
     else:
+        left = _status_of(answer)
         desk.memory.keep_residue(intent.key, Part.STATUS, digest(left, intent.status))
     return Outcome(intent, Effect.WRITTEN)
+
+
+def _build(found: Snapshot, intent: SetStatus, version: str) -> JsonMapping:
+    """The object as it was found, with another status. All of it: a server counts what is left out
+    of `metadata` as given up by whoever set it.
+    """
+    members: dict[str, JsonValue] = {
+        name: Encoded(bytes(member)) for name, member in found.members().items()
+    }
+    metadata = {**decode_object(found.member("metadata")), "resourceVersion": version}
+    return {**members, "metadata": metadata, "status": intent.status}
 
 
 def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:

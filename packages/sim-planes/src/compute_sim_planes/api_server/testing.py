@@ -97,12 +97,16 @@ class WatchReader:
 
     async def next_event(self, within: timedelta = _PATIENCE) -> JsonObject:
         """The next event; a stream that ends instead is a failure."""
+        event: JsonObject = orjson.loads(await self.next_line(within))
+        return event
+
+    async def next_line(self, within: timedelta = _PATIENCE) -> bytes:
+        """The same, as it was sent."""
         async with asyncio.timeout(within.total_seconds()):
             line = await self.response.content.readline()
         if not line:
             raise AssertionError("the watch ended")
-        event: JsonObject = orjson.loads(line)
-        return event
+        return line
 
     async def rest(self, within: timedelta = _PATIENCE) -> list[JsonObject]:
         """Everything up to the end of the stream."""

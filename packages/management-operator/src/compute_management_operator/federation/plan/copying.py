@@ -106,5 +106,5 @@ def _wanted(deployment: Deployment, identity: IdentityKeys) -> Owned:
             # Travels with the spec in one request: it says which generation the spec is.
             labels.PROJECT_GENERATION: str(metadata.generation),
         },
-        whole={"spec": deployment.spec},
+        whole={"spec": deployment.whole_spec},
     )
