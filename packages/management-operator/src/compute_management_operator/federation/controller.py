@@ -81,7 +81,7 @@ class Federation:
         self._guard = MassDeleteGuard()
         self._namespaces = namespaces
         reads = FreshReads(tools.reach, WRITER)
-        self._lookups = Lookups(reads, namespaces, self._guard, tools.clock)
+        self._lookups = Lookups(reads, namespaces, self._guard, self._memory.leftovers, tools.clock)
         self._latency = Stopwatch(hub_measures.LATENCY, tools.clock, tools.measures)
         self._mirror = Stopwatch(hub_measures.MIRROR_LATENCY, tools.clock, tools.measures)
         # A rate over a series that begins with its first event misses that event.
@@ -96,6 +96,8 @@ class Federation:
         return (change.key,)
 
     def map_copy(self, change: Change, caches: Caches) -> Iterable[ObjectKey | Dropped]:
+        if change.after is None:
+            self._memory.leftovers.note_gone(change.key.namespace, change.key.name)
         for found in mapping.map_copy(change, caches):
             if isinstance(found, ObjectKey) and change.before is not None:
                 self._mirror.start(found)  # a copy that is new says nothing yet

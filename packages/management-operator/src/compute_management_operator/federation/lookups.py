@@ -2,7 +2,7 @@
 
 ```
 the deployment lives      the UID of its namespace, unless nothing rests on it or it is proven;
-                          a left-over binding before its copy is made
+                          a left-over binding before its copy is made, where one may be
 is going                  its namespace and the hub namespace, fresh: what is deleted rests on them
 is gone, a copy is left   the same, and how many more there are of that kind
 ```
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from compute_api_types import labels, names
 from compute_management_operator import hub_indexes
+from compute_management_operator.federation.leftovers import Leftovers
 from compute_management_operator.federation.observe import (
     Deployment,
     Fresh,
@@ -42,6 +43,7 @@ class Lookups:
     reads: FreshReads
     namespaces: ProjectNamespaces
     guard: MassDeleteGuard
+    leftovers: Leftovers
     clock: Clock
 
     async def look_up(self, key: ObjectKey, caches: Caches) -> Fresh | None:
@@ -84,8 +86,11 @@ class Lookups:
         if isinstance(uid, Absent):
             return Fresh(namespace=uid)
         hub_name = names.derive_hub_namespace(uid)
-        is_left = self._may_create(hub_name, deployment, caches) and await self._has_binding(
-            hub_name, deployment.key.name
+        copies, name = caches.view(HUB, DEPLOYMENT), deployment.key.name
+        is_left = (
+            self._may_create(hub_name, deployment, caches)
+            and self.leftovers.may_be(hub_name, name, copies.listing)
+            and await self._has_binding(hub_name, name)
         )
         return Fresh(namespace=uid, has_left_over_binding=is_left)
 

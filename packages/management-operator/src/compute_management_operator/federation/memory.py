@@ -1,7 +1,8 @@
 """What federation remembers between passes; all of it may be lost in a crash. No I/O.
 
 Situations and since when; the city of a copy that was deleted, for the policy that goes with it;
-and how often the labels of a hub namespace were put back within the last hour.
+where a binding may be left over; and how often the labels of a hub namespace were put back within
+the last hour.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from compute_api_types import reasons
 from compute_management_operator.episodes import Episodes
+from compute_management_operator.federation.leftovers import Leftovers
 from compute_management_operator.federation.observe import Known, Seen
 from compute_management_operator.identities import Standing, judge_standing
 from compute_operator_kit.clock import Clock
@@ -35,6 +37,7 @@ class Memory:
 
     def __init__(self, clock: Clock, operator: ObjectKey) -> None:
         self.episodes = Episodes()
+        self.leftovers = Leftovers(clock)
         self._clock = clock
         self._operator = operator
         self._codes: dict[ObjectKey, str] = {}
@@ -64,10 +67,16 @@ class Memory:
         match intent:
             case Delete(key=key) if key == seen.copy_key and not isinstance(seen.copy, Absent):
                 self._codes[seen.key] = seen.copy.routed_to
-            case Ensure(key=key) if key == seen.hub_namespace_key and _was_foreign(seen):
-                self._repairs.setdefault(seen.hub_name, []).append(self._clock.monotonic())
+            case Ensure(key=key) if key == seen.hub_namespace_key:
+                self._note_hub_namespace(seen)
             case _:
                 pass
+
+    def _note_hub_namespace(self, seen: Seen) -> None:
+        if isinstance(seen.hub_namespace, Absent):
+            self.leftovers.note_made(seen.hub_name)
+        elif judge_standing(seen.hub_namespace, seen.place) is Standing.FOREIGN:
+            self._repairs.setdefault(seen.hub_name, []).append(self._clock.monotonic())
 
     def _note_held(self, seen: Seen) -> None:
         """Which finalizers are held, and by what."""
@@ -105,12 +114,6 @@ class Memory:
         if recent:
             self._repairs[hub_name] = recent
         return recent
-
-
-def _was_foreign(seen: Seen) -> bool:
-    if isinstance(seen.hub_namespace, Absent):
-        return False
-    return judge_standing(seen.hub_namespace, seen.place) is Standing.FOREIGN
 
 
 def _is_placed(seen: Seen) -> bool:

@@ -296,6 +296,34 @@ def test_recreate_waits_for_a_left_over_binding_and_at_most_a_minute(leaves_afte
     play_hub(story)
 
 
+def bindings_asked_for(hub: Hub) -> int:
+    asked = [request.address for request in hub.world.requests()]
+    return sum(address.kind == BINDING.kind for address in asked)
+
+
+@pytest.mark.spec("M-40")
+def test_a_binding_is_asked_for_only_where_a_copy_may_have_left_one() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        assert bindings_asked_for(hub) == 0  # we made the hub namespace: nothing was in it before
+        place = await hub.namespace()
+        left = a_document(
+            BINDING,
+            BINDING_OF_WD,
+            place,
+            spec={"resource": {"apiVersion": "v1", "kind": "X", "name": "x"}},
+        )
+        await hub.world.create(HUB, left)
+        await hub.world.delete(HUB, DEPLOYMENT, WD, place)
+        await hub.world.sleep(30)
+        assert not await hub.has_copy()
+        assert bindings_asked_for(hub) > 1
+        await hub.world.delete(HUB, BINDING, BINDING_OF_WD, place)
+        await hub.world.eventually(hub.has_copy, within=10)
+
+    play_hub(story)
+
+
 @pytest.mark.spec("M-42")
 def test_city_that_cannot_be_routed_is_refused_once_without_a_write_on_the_hub() -> None:
     async def story(hub: Hub) -> None:
