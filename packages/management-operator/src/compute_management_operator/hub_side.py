@@ -21,11 +21,14 @@ from compute_operator_kit.parts import Part
 READER: Final = Writer("federation", labels.FEDERATION_MANAGER)
 
 
-def build(tools: Tools) -> tuple[Part, ...]:
+def build_namespaces(tools: Tools) -> ProjectNamespaces:
     def kube_of(plane: PlaneName) -> Kube:
         return tools.reach.kube(plane, READER)
 
-    namespaces = ProjectNamespaces(kube_of)
+    return ProjectNamespaces(kube_of)
+
+
+def build(tools: Tools, namespaces: ProjectNamespaces) -> tuple[Part, ...]:
     return (
         federation.build(tools, namespaces),
         policy.build(tools, namespaces),

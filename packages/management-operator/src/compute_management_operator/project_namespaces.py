@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from compute_api_types import names
 from compute_management_operator.identities import Place
 from compute_management_operator.kinds import NAMESPACE
 from compute_operator_kit.cache import View
@@ -79,6 +80,15 @@ class ProjectNamespaces:
         entry = None if witness is None else beside.entry(namespace, witness.name)
         is_there = entry is not None and witness is not None and entry.metadata.uid == witness.uid
         return self._uids.get(place) if is_there else None
+
+    def find_hub_namespace(self, namespace: str, beside: View) -> str:
+        """What a deployment that is made now most likely records; "" where nobody can tell.
+
+        The view may lag behind a namespace that is back under its name. Federation, which proves
+        the UID for the very deployment before it writes anything on the hub, then records another.
+        """
+        uid = self.find_witnessed(namespace, beside)
+        return "" if uid is None else names.derive_hub_namespace(uid)
 
     async def read_beside(self, inhabitant: Metadata, plane: PlaneName) -> Uid | Absent:
         """As the project says now, while this object lives there."""

@@ -67,9 +67,12 @@ class Ports(OperatorPorts):
 
 def build_writers(tools: Tools, networking: NetworkingSwitch) -> Iterator[Part]:
     """Controllers that write: they run on the leader alone."""
-    yield workload.build(tools, networking)
-    if tools.settings.is_federated:
-        yield from hub_side.build(tools)
+    if not tools.settings.is_federated:
+        yield workload.build(tools, networking)
+        return
+    namespaces = hub_side.build_namespaces(tools)
+    yield workload.build(tools, networking, namespaces.find_hub_namespace)
+    yield from hub_side.build(tools, namespaces)
 
 
 def build_scouts(tools: Tools, places: Places) -> Iterator[Part]:

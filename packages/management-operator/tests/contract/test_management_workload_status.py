@@ -65,9 +65,11 @@ def test_a_status_that_was_held_back_is_sent_without_another_look(
     looks: list[ObjectKey] = []
     look = observe.observe
 
-    def count(key: ObjectKey, caches: Caches, consulting: Consulting) -> observe.Seen | None:
+    def count(
+        key: ObjectKey, caches: Caches, consulting: Consulting, find: observe.FindHubNamespace
+    ) -> observe.Seen | None:
         looks.append(key)
-        return look(key, caches, consulting)
+        return look(key, caches, consulting, find)
 
     monkeypatch.setattr(observe, "observe", count)
 

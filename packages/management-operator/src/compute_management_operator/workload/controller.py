@@ -15,7 +15,7 @@ from compute_management_operator.networking_switch import NetworkingSwitch
 from compute_management_operator.outlines import DEPLOYMENT_OUTLINE, WORKLOAD_OUTLINE
 from compute_management_operator.workload import mapping, observe, plan
 from compute_management_operator.workload.behind import is_behind
-from compute_management_operator.workload.observe import Seen
+from compute_management_operator.workload.observe import FindHubNamespace, Seen
 from compute_management_operator.workload.status.report import rejections, report, tell_rejection
 from compute_operator_kit.cache import Caches
 from compute_operator_kit.controller import Controller, Watch
@@ -62,9 +62,10 @@ class WorkloadSteps:
 
     consulting: Consulting
     told: Rejections
+    find_hub_namespace: FindHubNamespace
 
     def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
-        seen = observe.observe(key, caches, self.consulting)
+        seen = observe.observe(key, caches, self.consulting, self.find_hub_namespace)
         if seen is None:
             self.told.forget(key)
         return seen
@@ -76,8 +77,12 @@ class WorkloadSteps:
         return report(seen, applied, now) + self.told.tell(seen, applied)
 
 
-def build(tools: Tools, networking: NetworkingSwitch) -> Part:
-    steps = WorkloadSteps(networking.consulting, Rejections())
+def build(
+    tools: Tools,
+    networking: NetworkingSwitch,
+    find_hub_namespace: FindHubNamespace = observe.find_none,
+) -> Part:
+    steps = WorkloadSteps(networking.consulting, Rejections(), find_hub_namespace)
 
     async def reconcile(key: ObjectKey, work: Pass) -> Result:
         return await (pay_owed(work) if work.owed else run_steps(steps, key, work))

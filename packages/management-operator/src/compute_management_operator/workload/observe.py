@@ -8,9 +8,9 @@ grow with its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
@@ -36,6 +36,14 @@ DEPLOYMENTS_BY_WORKLOAD: Final = "workload"
 
 
 NOT_LOOKED: Final = Unreadable("NotLooked")
+
+# The hub namespace of a project namespace, as far as the deployments beside it prove it.
+FindHubNamespace: TypeAlias = Callable[[str, View], str]
+
+
+def find_none(_: str, __: View) -> str:
+    """Nothing is federated."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,8 @@ class Seen:
     served: frozenset[str] | Unreadable | Off = NOT_LOOKED  # city codes with a Location
     present_networks: frozenset[NetworkName] | Unreadable | Off = NOT_LOOKED
     is_project_deleting: bool = False
+    # What a new deployment records for federation; "" where nobody federates, or can tell.
+    hub_namespace: str = ""
 
 
 def is_new(metadata: Metadata) -> bool:
@@ -105,7 +115,12 @@ def is_new(metadata: Metadata) -> bool:
     return not metadata.is_deleting and labels.WORKLOAD_FINALIZER not in metadata.finalizers
 
 
-def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | None:
+def observe(
+    key: ObjectKey,
+    caches: Caches,
+    consulting: Consulting,
+    find_hub_namespace: FindHubNamespace = find_none,
+) -> Seen | None:
     """None where the Workload is absent, not ours to look at, or a cache cannot be believed."""
     if names.parse_hub_namespace(key.namespace) is not None:
         return None  # a hub copy, should planes share an API server
@@ -134,6 +149,7 @@ def observe(key: ObjectKey, caches: Caches, consulting: Consulting) -> Seen | No
         served=served_cities(caches, key.plane, consulting),
         present_networks=_present(caches, key.plane, consulting, networks),
         is_project_deleting=_is_project_deleting(key.plane, caches),
+        hub_namespace=find_hub_namespace(key.namespace, beside),
     )
 
 

@@ -214,13 +214,29 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
                 )
             case ToCreate(name) if not seen.is_project_deleting:
                 # New, it says nothing that this pass has not counted in already.
-                created = Ensure(deployment_key(seen, name), wanted, reasons.ABSENT, is_final=True)
+                created = Ensure(
+                    deployment_key(seen, name),
+                    wanted,
+                    reasons.ABSENT,
+                    initial=_born_with(seen),
+                    is_final=True,
+                )
                 yield created
                 message = f'Created deployment "{name}" for city "{identity.city_code}"'
                 yield _told(seen, reasons.DEPLOYMENT_CREATED, message, created)
             case _:
                 # Going, waiting for a name, or not to be decided: an event brings us back.
                 continue
+
+
+def _born_with(seen: Seen) -> JsonMapping:
+    """What federation would put on it first: a request, an event and a look at it less. From then
+    on it is federation's alone.
+    """
+    if not seen.hub_namespace:
+        return {}
+    annotations = {labels.FEDERATION_NAMESPACE: seen.hub_namespace}
+    return {"metadata": {"annotations": annotations, "finalizers": [labels.FEDERATION_FINALIZER]}}
 
 
 def _owner(seen: Seen) -> OwnerReference:

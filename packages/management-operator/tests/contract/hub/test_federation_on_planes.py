@@ -7,6 +7,7 @@ from management_builders.documents import (
     a_condition_document,
     a_deployment_document,
     a_document,
+    a_workload_document,
 )
 from management_builders.hub_script import (
     BINDING_OF_WD,
@@ -54,6 +55,26 @@ async def strip_finalizers(hub: Hub, plane: str, name: str, namespace: str) -> N
 
 
 # --- delivering -----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M-07")
+@pytest.mark.spec("M-26")
+def test_a_deployment_is_born_with_what_federation_records_where_that_is_known() -> None:
+    async def story(hub: Hub) -> None:
+        world = hub.world
+        await world.create(PROJECT, a_workload_document("first"))
+        await world.eventually(lambda: hub.has_copy("first-us-dfw"))
+        await world.create(PROJECT, a_workload_document("second"))
+        await world.eventually(lambda: hub.has_copy("second-us-dfw"))
+        place = await hub.namespace()
+        for name in ("first-us-dfw", "second-us-dfw"):
+            found = await world.get(PROJECT, DEPLOYMENT, name)
+            assert finalizers_of(found) == [labels.FEDERATION_FINALIZER]
+            assert annotations_of(found)[labels.FEDERATION_NAMESPACE] == place
+        marked = world.writes(plane=PROJECT, kind=DEPLOYMENT.kind, controller="federation")
+        assert [one.address.name for one in marked] == ["first-us-dfw"]
+
+    play_hub(story)
 
 
 @pytest.mark.spec("M-26")
@@ -738,7 +759,14 @@ def test_foreign_conditions_survive_and_the_hubs_own_never_arrives() -> None:
 
 @pytest.mark.spec("M-99")
 @pytest.mark.fault("G5")
-def test_namespace_that_came_back_under_its_name_is_another_one() -> None:
+@pytest.mark.parametrize("is_born_with_the_former", [False, True])
+def test_namespace_that_came_back_under_its_name_is_another_one(
+    *, is_born_with_the_former: bool
+) -> None:
+    """A deployment may be made from a view that still shows the former one: then it records that,
+    and nothing is done by it.
+    """
+
     async def story(hub: Hub) -> None:
         world = hub.world
         await world.create(PROJECT, a_document(NAMESPACE, "shop"))
@@ -754,7 +782,12 @@ def test_namespace_that_came_back_under_its_name_is_another_one() -> None:
         assert not await is_delivered()
         before = len(world.writes(plane=HUB))
         await world.create(PROJECT, a_document(NAMESPACE, "shop"))
-        await world.create(PROJECT, a_deployment_document(namespace="shop"))
+        document = a_deployment_document(namespace="shop")
+        if is_born_with_the_former:
+            born = member_object(document, "metadata")
+            born["finalizers"] = [labels.FEDERATION_FINALIZER]
+            born["annotations"] = {labels.FEDERATION_NAMESPACE: old}
+        await world.create(PROJECT, document)
         new = await hub.namespace("shop")
         assert new != old
 
@@ -762,6 +795,8 @@ def test_namespace_that_came_back_under_its_name_is_another_one() -> None:
             return await world.exists(HUB, DEPLOYMENT, WD, new)
 
         await world.eventually(is_delivered_anew)
+        found = await world.get(PROJECT, DEPLOYMENT, WD, "shop")
+        assert annotations_of(found)[labels.FEDERATION_NAMESPACE] == new
         later = world.writes(plane=HUB)[before:]
         assert all(old not in (one.address.namespace, one.address.name) for one in later)
 

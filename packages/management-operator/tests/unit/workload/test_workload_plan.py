@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from management_builders.workload import Builders
 
@@ -70,6 +72,24 @@ def test_every_placement_and_city_gets_one_deployment(build: Builders) -> None:
     assert first.wanted.labels == {labels.WORKLOAD_UID: build.uid}
     (owner,) = first.wanted.owners
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (build.uid, True, True)
+
+
+@pytest.mark.spec("M-07")
+@pytest.mark.parametrize("place", ["", "ns-1"])
+def test_a_deployment_is_born_with_what_federation_records_and_is_not_held_to_it(
+    build: Builders, place: str
+) -> None:
+    seen = replace(build.a_moment(), hub_namespace=place)
+    born = next(one for one in plan(seen) if isinstance(one, Ensure))
+    metadata = {
+        "annotations": {labels.FEDERATION_NAMESPACE: place},
+        "finalizers": [labels.FEDERATION_FINALIZER],
+    }
+    assert born.initial == ({"metadata": metadata} if place else {})
+    assert not born.wanted.annotations
+    there = replace(seen, deployments=(build.a_deployment("texas", "DFW"),))
+    kept = next(one for one in plan(there) if isinstance(one, Ensure))
+    assert not kept.initial
 
 
 def test_a_created_deployment_is_told_once_it_stands(build: Builders) -> None:

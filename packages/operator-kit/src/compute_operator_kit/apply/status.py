@@ -10,7 +10,6 @@ from compute_operator_kit.holding import Part
 from compute_operator_kit.intents import SetStatus
 from compute_operator_kit.objects import Absent, Snapshot
 from compute_operator_kit.outcomes import Effect, Outcome
-from compute_operator_kit.served import peek_status
 from compute_operator_kit.wire import (
     Encoded,
     JsonMapping,
@@ -103,4 +102,5 @@ def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
 
 
 def _status_of(snapshot: Snapshot) -> JsonObject:
-    return peek_status(snapshot.raw)
+    stored = snapshot.member("status")
+    return decode_object(stored) if stored.startswith(b"{") else {}
