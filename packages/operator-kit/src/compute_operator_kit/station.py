@@ -1,9 +1,7 @@
 """One controller at work: its queue, and what is remembered about its keys between passes.
 
-Decides whether a key may be looked at now, and when it is looked at again. A key that may not is
-put where the event that frees it finds it: *parked* until its plane answers again, *unsynced* until
-a cache is complete, *held* until the caches have seen its last write. None of these polls. Passes
-are run by `manager.py`.
+Decides whether a key may be looked at now, and when it is looked at again. One that may not waits
+for the event that frees it (`waiting.py`) and does not poll. Passes are run by `manager.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from compute_operator_kit import measures as names
 from compute_operator_kit.apply import Applier
@@ -35,6 +33,7 @@ from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.outcomes import soonest
 from compute_operator_kit.planes import SINGLE_ROLES, Engaged, Plane
 from compute_operator_kit.reconcile import Judgement, Verdict, call_safely
+from compute_operator_kit.waiting import Cache, Waiting
 from compute_operator_kit.workqueue import FairQueue, Priority, Taken
 from compute_operator_kit.write_gate import Awaited, WriteGate
 
@@ -42,9 +41,6 @@ logger = logging.getLogger(__name__)
 
 NOTHING_OWED: Final = Plan()
 MOST_HEARD: Final = 16  # while one pass runs; more than it writes to objects that wake it
-
-# A cache by its plane, or, while no plane of a role is engaged, by that role.
-_Cache: TypeAlias = tuple[PlaneName | Role, Kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +76,7 @@ class Station:
         self._gate = WriteGate(self._planes.find_store)
         self.applier = Applier(around.means, controller.writer, self._gate)
         self._troubles: dict[ObjectKey, _Trouble] = {}
-        # Until a plane answers again; and not before the key's own back-off is over.
-        self._parked: dict[PlaneName, dict[ObjectKey, timedelta]] = {}
-        # By the cache that is not complete, so that one that becomes so wakes its own keys only.
-        self._unsynced: dict[_Cache, dict[ObjectKey, None]] = {}
-        self._held: set[ObjectKey] = set()  # waiting for a store, which will call once
+        self._waiting = Waiting()
         self._unsorted: dict[ObjectKey, None] = {}  # of first lists: some may be behind
         # What the last pass on a key held back, as long as nothing has woken the key since.
         self._owed: dict[ObjectKey, Plan] = {}
@@ -152,7 +144,7 @@ class Station:
     def on_synced(self, plane: Plane, kind: Kind) -> None:
         """A cache became complete: what waited for it may go on, or finds the next one it needs."""
         for cache in ((plane.name, kind), (plane.role, kind)):
-            self._wake_all(self._unsynced.pop(cache, {}), Priority.BACKGROUND)
+            self._wake_all(self._waiting.take_unsynced(cache), Priority.BACKGROUND)
 
     def on_engaged(self, plane: PlaneName) -> None:
         """All caches of a plane are complete."""
@@ -192,7 +184,7 @@ class Station:
     def on_recovered(self, plane: PlaneName) -> None:
         """A plane answers again."""
         now = self._clock.monotonic()
-        for key, due in self._parked.pop(plane, {}).items():
+        for key, due in self._waiting.take_parked(plane).items():
             if due <= now:
                 self.wake(key)
             else:  # a plane that answers reads and fails writes must not undo the back-off
@@ -211,20 +203,8 @@ class Station:
             del self._troubles[key]
         for key in [key for key in self._owed if is_gone(key)]:
             del self._owed[key]
-        for unsynced in self._unsynced.values():
-            for key in [key for key in unsynced if is_gone(key)]:
-                del unsynced[key]
-        for parked in self._parked.values():
-            for key in [key for key in parked if is_gone(key)]:
-                del parked[key]
-        # A store of that plane will never call again; who waited for it looks without it.
-        stranded, self._held = self._held, set()
         self._gate.forget(is_gone)
-        waited = dict.fromkeys(self._parked.pop(plane, {}))
-        for cache in [cache for cache in self._unsynced if cache[0] == plane]:
-            waited |= self._unsynced.pop(cache)
-        left = (key for key in (*waited, *sorted(stranded)) if not is_gone(key))
-        self._wake_all(left, Priority.FRESH)
+        self._wake_all(self._waiting.leave(plane, is_gone), Priority.FRESH)
 
     def _wake_all(self, keys: Iterable[ObjectKey], priority: Priority) -> None:
         for key in keys:
@@ -253,10 +233,10 @@ class Station:
             return False  # dropped: the plane's next engagement lists everything again
         missing = self._find_incomplete(engaged)
         if missing is not None:
-            self._unsynced.setdefault(missing, {})[key] = None
+            self._waiting.await_cache(missing, key)
             return False
         if engaged.lane.is_open:
-            self._parked.setdefault(key.plane, {}).setdefault(key, ZERO)
+            self._waiting.park_unless_parked(key.plane, key, ZERO)
             return False
         awaited = self._gate.ensure_ready(key)
         if awaited is not None:
@@ -267,17 +247,16 @@ class Station:
 
     def _hold(self, key: ObjectKey, awaited: Awaited) -> None:
         """Until the store has seen it; a key woken a thousand times meanwhile still waits once."""
-        if key in self._held:
+        if not self._waiting.hold(key):
             return
-        self._held.add(key)
 
         def release() -> None:
-            self._held.discard(key)
+            self._waiting.release(key)
             self._add(key)  # what has come is ours, and the pass that wrote it counted it in
 
         awaited.store.when_met(awaited.expectation, release)
 
-    def _find_incomplete(self, engaged: Engaged) -> _Cache | None:
+    def _find_incomplete(self, engaged: Engaged) -> Cache | None:
         """The first cache that a pass on a key of this plane reads and that is not complete.
 
         Those of its own plane, and those of planes that exist once. Of the many planes of another
@@ -361,11 +340,11 @@ class Station:
         away = self._planes.find(PlaneName(error.plane))
         if not isinstance(error, UnavailableError) or away is None or not away.lane.is_open:
             return False
-        now, parked = self._clock.monotonic(), self._parked.setdefault(away.plane.name, {})
-        if isinstance(error, BreakerOpenError):
-            parked.setdefault(key, now)  # not sent, so no reason to wait longer than before
+        now = self._clock.monotonic()
+        if isinstance(error, BreakerOpenError):  # not sent, so no reason to wait longer than before
+            self._waiting.park_unless_parked(away.plane.name, key, now)
         else:
-            parked[key] = now + (retry.delay or ZERO)
+            self._waiting.park(away.plane.name, key, now + (retry.delay or ZERO))
         return True
 
     def _look_again(self, key: ObjectKey, wait: timedelta | None) -> None:

@@ -14,6 +14,7 @@ from simulated_operators.one_controller import (
     START,
     THING,
     Conditions,
+    LateEvents,
     SlowAnswers,
     Stage,
     a_thing,
@@ -125,3 +126,21 @@ def test_what_wakes_the_key_while_the_pass_runs_has_it_derived_anew(wake: Meanwh
 @pytest.mark.parametrize("soon", [HELD_FOR * 3 / 4, HELD_FOR * 3])
 def test_what_else_was_waited_for_has_it_derived_anew(soon: timedelta) -> None:
     assert looked_when_made(Steps(Plan.of(Wait(ROOT, "Waiting", soon)))) == "2"
+
+
+def test_it_is_sent_as_it_was_though_the_cache_was_late_to_see_what_else_was_written() -> None:
+    steps = Steps(Plan.of(Ensure(BESIDE, Owned(whole={"data": {}}), "Absent", is_final=True)))
+    made: list[bool] = []
+
+    async def main(clock: VirtualClock) -> None:
+        given = Conditions(way=lambda way: LateEvents(way, clock, HELD_FOR * 2))
+        async with at_work(clock, steps.reconcile, given) as stage:
+            await stage.make(ROOT)
+            await clock.sleep(HELD_FOR * 2 + HELD_FOR * 3 / 2)
+            made.append(isinstance(await stage.stranger.get(CHILD), Snapshot))
+            await clock.sleep(HELD_FOR * 2)
+            made.append(isinstance(await stage.stranger.get(CHILD), Snapshot))
+
+    run(main, seed=1, start=START)
+    assert made == [False, True], "its time was over before the cache had seen the other one"
+    assert (steps.passes, steps.looks) == (2, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -46,21 +46,59 @@ class Conditions:
     way: Callable[[Transport], Transport] = lambda transport: transport
 
 
+@dataclass(frozen=True)
 class SlowAnswers:
     """The server has written, and tells who watches, before the writer hears of it."""
 
-    def __init__(self, transport: Transport, clock: Clock, delay: timedelta) -> None:
-        self._transport = transport
-        self._clock = clock
-        self._delay = delay
+    transport: Transport
+    clock: Clock
+    delay: timedelta
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
-        answer = await self._transport.request(method, target, headers, body)
+        answer = await self.transport.request(method, target, headers, body)
         if method != "GET":
-            await self._clock.sleep(self._delay)
+            await self.clock.sleep(self.delay)
         return answer
+
+
+@dataclass(frozen=True)
+class LateEvents:
+    """Who watches hears of everything after a while."""
+
+    transport: Transport
+    clock: Clock
+    delay: timedelta
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        answer = await self.transport.request(method, target, headers, body)
+        return _LateAnswer(answer, self.clock, self.delay) if "watch=1" in target else answer
+
+
+@dataclass(frozen=True)
+class _LateAnswer:
+    answer: Answer
+    clock: Clock
+    delay: timedelta
+
+    @property
+    def status(self) -> int:
+        return self.answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.answer.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self.answer.chunks():
+            await self.clock.sleep(self.delay)
+            yield chunk
+
+    async def close(self) -> None:
+        await self.answer.close()
 
 
 @dataclass(frozen=True)
