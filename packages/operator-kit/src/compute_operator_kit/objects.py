@@ -28,7 +28,6 @@ from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
     decode_object,
-    encode,
     encode_to_keep,
     member_int,
     member_text,
@@ -173,8 +172,9 @@ def cut_member(raw: bytes, name: str) -> bytes:
 def _split_members(raw: bytes) -> Mapping[str, msgspec.Raw]:
     try:
         return _members_decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError):  # nested deeper than this codec goes
-        return {name: msgspec.Raw(encode(member)) for name, member in decode_object(raw).items()}
+    except (msgspec.DecodeError, RecursionError) as cause:
+        # Deeper than any codec of ours writes: what cannot be passed on is not read either.
+        raise UndecodableError(f"splitting an object: {type(cause).__name__}") from None
 
 
 def parse_version(text: str) -> int:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.objects import parse_metadata, parse_object
+from compute_operator_kit.objects import cut_member, parse_metadata, parse_object
 from compute_operator_kit.testing import A_KIND, a_key, a_snapshot
 from compute_operator_kit.wire import (
     JsonValue,
@@ -110,3 +110,23 @@ def test_equal_values_have_equal_bytes() -> None:
 def test_only_objects_are_objects() -> None:
     with pytest.raises(UndecodableError, match="expected an object, found list"):
         decode_object(b"[]")
+
+
+def test_a_member_is_given_as_it_stands_there_packed_or_not() -> None:
+    snapshot = a_snapshot(spec={"b": "ü", "a": "x" * 4096})
+    stands = encode({"b": "ü", "a": "x" * 4096})
+    assert snapshot.member("spec") == snapshot.packed().member("spec") == stands
+    assert snapshot.member("status") == b""
+    assert set(snapshot.members()) == set(snapshot.decode())
+
+
+def test_a_member_is_cut_out_of_an_object_and_of_nothing_else() -> None:
+    assert cut_member(b'{"a": [1, 2], "b":{}}', "a") == b"[1, 2]"
+    assert cut_member(b'{"a":1}', "b") == b""
+    for odd in (b"", b"null", b"[]", b'"a"'):
+        assert cut_member(odd, "a") == b""
+
+
+def test_what_nobody_could_pass_on_is_not_split() -> None:
+    with pytest.raises(UndecodableError):
+        cut_member(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}", "a")

@@ -34,8 +34,13 @@ class Leftovers:
         self._gone: dict[tuple[str, str], timedelta] = {}  # copies, the longest gone first
         self._made: dict[str, timedelta] = {}  # hub namespaces, the oldest first
 
+    def __len__(self) -> int:
+        """What is remembered."""
+        return len(self._gone) + len(self._made)
+
     def note_gone(self, hub_name: str, name: str) -> None:
-        """A copy has left the hub."""
+        """A copy has left the hub; told on followers too, which never ask."""
+        _drop_older(self._gone, self._clock.monotonic() - FORGOTTEN_AFTER)
         self._gone.pop((hub_name, name), None)
         self._gone[hub_name, name] = self._clock.monotonic()
 

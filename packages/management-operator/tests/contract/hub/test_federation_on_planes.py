@@ -293,19 +293,19 @@ def test_change_of_city_replaces_the_copy_and_both_policies_follow() -> None:
     play_hub(story)
 
 
+async def leave_binding(hub: Hub, place: str) -> None:
+    resource: JsonObject = {"apiVersion": "v1", "kind": "X", "name": "x"}
+    left = a_document(BINDING, BINDING_OF_WD, place, spec={"resource": resource})
+    await hub.world.create(HUB, left)
+
+
 @pytest.mark.spec("M-40")
 @pytest.mark.parametrize("leaves_after", [20, 600])
 def test_recreate_waits_for_a_left_over_binding_and_at_most_a_minute(leaves_after: int) -> None:
     async def story(hub: Hub) -> None:
         place = await hub.namespace()
         await hub.world.create(HUB, a_document(NAMESPACE, place))
-        left = a_document(
-            BINDING,
-            BINDING_OF_WD,
-            place,
-            spec={"resource": {"apiVersion": "v1", "kind": "X", "name": "x"}},
-        )
-        await hub.world.create(HUB, left)
+        await leave_binding(hub, place)
         await hub.world.create(PROJECT, a_deployment_document())
         await hub.world.sleep(min(leaves_after, 55))
         assert not await hub.has_copy()
@@ -328,13 +328,7 @@ def test_a_binding_is_asked_for_only_where_a_copy_may_have_left_one() -> None:
         await hub.federate()
         assert bindings_asked_for(hub) == 0  # we made the hub namespace: nothing was in it before
         place = await hub.namespace()
-        left = a_document(
-            BINDING,
-            BINDING_OF_WD,
-            place,
-            spec={"resource": {"apiVersion": "v1", "kind": "X", "name": "x"}},
-        )
-        await hub.world.create(HUB, left)
+        await leave_binding(hub, place)
         await hub.world.delete(HUB, DEPLOYMENT, WD, place)
         await hub.world.sleep(30)
         assert not await hub.has_copy()

@@ -76,3 +76,13 @@ def test_a_copy_that_went_in_our_sight_may_have_left_a_binding_for_a_while(
     assert leftovers.may_be(PLACE, NAME, listing)
     clock.pass_time(MOMENT)
     assert not leftovers.may_be(PLACE, NAME, listing)
+
+
+def test_nothing_is_remembered_for_longer_on_a_follower_either(
+    clock: FakeClock, leftovers: Leftovers
+) -> None:
+    for number in range(3):
+        leftovers.note_gone(PLACE, f"web-{number}")
+    clock.pass_time(FORGOTTEN_AFTER + MOMENT)
+    leftovers.note_gone(PLACE, NAME)
+    assert len(leftovers) == 1
