@@ -13,11 +13,14 @@ from tools.workspace import ROOT
 PAGE = """
 - M-01 first statement, see also M-09
 - M-02 second statement
+- OU-01 of two letters
+- E-P1 of one capability
 """
 FAULTS = """
 | id | fault |
 |---|---|
 | A1 | crash |
+| AT-01 | attack |
 """
 TEST = """
 import pytest
@@ -54,8 +57,11 @@ def tree(tmp_path: Path) -> Path:
 def test_statements_are_those_that_a_page_defines(tree: Path) -> None:
     assert statements(tree / "docs/spec") == {
         "A1": "faults.md",
+        "AT-01": "faults.md",
         "M-01": "management.md",
         "M-02": "management.md",
+        "OU-01": "management.md",
+        "E-P1": "management.md",
     }
 
 
@@ -71,8 +77,8 @@ def test_the_table_tells_outcomes_and_what_is_missing(tree: Path) -> None:
     told = "\n".join(lines(statements(tree / "docs/spec"), claims(tree), outcomes(tree / ".spec")))
     assert "M-01   sim passed" in told
     assert "A1     not run" in told
-    assert "2 of 3 statements and rows have a test." in told
-    assert "without a test, management.md: M-02" in told
+    assert "2 of 6 statements and rows have a test." in told
+    assert "without a test, management.md: M-02 OU-01 E-P1" in told
 
 
 def test_an_id_that_no_page_has_fails_the_session(tree: Path) -> None:

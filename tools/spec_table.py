@@ -22,9 +22,12 @@ from typing_extensions import override
 
 from tools.workspace import ROOT
 
-STATEMENT: Final = re.compile(r"^\W*\**([MCQE]-\d{2,3})\b", re.MULTILINE)
-# Rows of the fault matrix and of the security checks.
-FAULT_ROW: Final = re.compile(r"^\| ([A-GS]\d{1,2}) \|", re.MULTILINE)
+# `M-01`, `OU-01`, and scenarios of one capability such as `E-P1`.
+STATEMENT: Final = re.compile(
+    r"^\W*\**((?:[MCQE]|[A-Z]{2})-\d{2,3}|E-[A-Z]\d{1,2})\b", re.MULTILINE
+)
+# Rows of the fault matrix and of the security checks, and the two-letter ids of attacks and sweeps.
+FAULT_ROW: Final = re.compile(r"^\| ([A-GS]\d{1,2}|[A-Z]{2}-\d{2}) \|", re.MULTILINE)
 MARKERS: Final = frozenset({"spec", "fault"})
 TEST_ROOTS: Final = ("packages", "tests", "e2e")
 # Folders of records, by the choices of `--planes`.
