@@ -32,6 +32,9 @@ _GRACE: Final = timedelta(milliseconds=100)
 _REDACTED: Final = b"[redacted]"
 # Shorter is no secret, and might be a word of an honest answer.
 _SHORTEST_SECRET: Final = 8
+# A page of 500 claims has about 1 MiB. A body without an end must not fill the memory.
+BODY_LIMIT: Final = 32 * 1024 * 1024
+ERROR_BODY_LIMIT: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,8 @@ class Exchanges:
         """
         async with self._connections.for_requests(material) as pool:
             request = self._request(call, material, deadline)
-            response = await self._bounded(_whole(pool, request), request, deadline)
-            return self._answer(response, material)
+            response, body = await self._bounded(_whole(pool, request), request, deadline)
+            return self._answer(response, body, material)
 
     async def open(
         self, call: Call, material: Material, deadline: timedelta, stack: AsyncExitStack
@@ -91,9 +94,10 @@ class Exchanges:
         response = await self._bounded(pool.handle_async_request(request), request, deadline)
         stack.push_async_callback(response.aclose)
         if response.status_code == 200:
+            _refuse_encoding(response)
             return response
-        await self._bounded(response.aread(), request, deadline)
-        return self._answer(response, material)
+        body = await self._bounded(_read_body(response), request, deadline)
+        return self._answer(response, body, material)
 
     async def aclose(self) -> None:
         """Ends every exchange under way; for when no other can begin.
@@ -154,8 +158,8 @@ class Exchanges:
             # The cause of an error holds its request: the credential must not travel with it.
             request.headers.pop("Authorization", None)
 
-    def _answer(self, response: httpx.Response, material: Material) -> Answer:
-        status, body = response.status_code, response.content
+    def _answer(self, response: httpx.Response, body: bytes, material: Material) -> Answer:
+        status = response.status_code
         secret = (material.token or "").encode()
         if status >= 400 and len(secret) >= _SHORTEST_SECRET:
             body = body.replace(secret, _REDACTED)
@@ -170,11 +174,44 @@ class Exchanges:
         return None if wanted is None else max(wanted, _retry.SHORTEST_PAUSE)
 
 
-async def _whole(pool: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
-    """The answer with its body; the connection is free again, or closed if anything went wrong."""
+async def _whole(
+    pool: httpx.AsyncBaseTransport, request: httpx.Request
+) -> tuple[httpx.Response, bytes]:
+    """The answer and its body; the connection is free again, or closed if anything went wrong."""
     response = await pool.handle_async_request(request)
     try:
-        await response.aread()
+        return response, await _read_body(response)
     finally:
         await response.aclose()
-    return response
+
+
+async def _read_body(response: httpx.Response) -> bytes:
+    """The body, read piece by piece.
+
+    An answer that is a failure is cut at its limit: its status counts without the text.
+
+    Raises:
+        Lost: a body that means something is longer than its limit, or is encoded.
+    """
+    _refuse_encoding(response)
+    is_failure = response.status_code >= 400
+    limit = ERROR_BODY_LIMIT if is_failure else BODY_LIMIT
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece[: limit + 1 - len(body)]
+        if len(body) > limit:
+            if is_failure:
+                return bytes(body[:limit])
+            raise Lost(f"the answer is longer than {limit // 1024**2} MiB")
+    return bytes(body)
+
+
+def _refuse_encoding(response: httpx.Response) -> None:
+    """Requests ask for no encoding: a few compressed bytes could become any number of others.
+
+    Raises:
+        Lost: the body is encoded.
+    """
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in {"", "identity"}:
+        raise Lost("the answer has an encoding that the request did not ask for")

@@ -39,6 +39,10 @@ PAGE: Final = 500
 # A page token that ran out means that the list took longer than the server remembers; more than
 # that is not luck.
 LIST_TRIES: Final = 3
+# 100,000 claims. A server that gives a token for one more page without an end must not fill the
+# memory, whatever fits into the time of one operation.
+LIST_PAGES: Final = 200
+LIST_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +150,12 @@ class PlaneRequests:
         params = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
         call = Call(attempt, "GET", self.urls.claims(), params)
         found: list[FoundClaim] = []
-        version = ""
-        while True:
+        version, size = "", 0
+        for _ in range(LIST_PAGES):
             answer = await self.sender.send_repeatable(call, deadline)
+            size += len(answer.body)
+            if size > LIST_BYTES:
+                raise attempt.protocol(f"the list is longer than {LIST_BYTES // 1024**2} MiB")
             if answer.status == 410:
                 # The token of the next page ran out: what was read so far is of another moment.
                 return None
@@ -161,6 +168,7 @@ class PlaneRequests:
             if not page.metadata.next_page:
                 return Listing(tuple(found), version)
             call = replace(call, params={**params, "continue": page.metadata.next_page})
+        raise attempt.protocol(f"the list has no end after {LIST_PAGES} pages")
 
     def attempt(self, operation: Operation, target: str = "") -> Attempt:
         """What is tried here, for messages."""

@@ -22,6 +22,8 @@ FIRST_DELAY: Final = timedelta(seconds=0.2)
 # touch is 1 s.
 DEFAULT_PAUSE: Final = timedelta(seconds=1)
 SHORTEST_PAUSE: Final = FIRST_DELAY
+# The most a server can make us wait: a forged or mistaken header must not stop a project for days.
+LONGEST_PAUSE: Final = timedelta(minutes=5)
 # Reopening watches and listing for them: as the circuit's probes, which bound how soon a returned
 # plane is noticed.
 REOPEN_FIRST: Final = timedelta(seconds=1)
@@ -46,19 +48,20 @@ def is_server_failure(status: int) -> bool:
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """The pause a `Retry-After` header asks for, in seconds or until a date; None where it says
-    nothing usable.
+    """The pause a `Retry-After` header asks for, in seconds or until a date, at most
+    `LONGEST_PAUSE`; None where the header is not usable.
     """
     if value is None:
         return None
     text = value.strip()
-    # A value with more digits than a year has seconds is not meant; it would overflow below.
-    if text.isascii() and text.isdigit() and len(text) < 9:
-        return timedelta(seconds=int(text))
+    if text.isascii() and text.isdigit():
+        # More digits than a year has seconds: the number is not read, it is too long in any case.
+        is_long = len(text) > 8
+        return LONGEST_PAUSE if is_long else min(timedelta(seconds=int(text)), LONGEST_PAUSE)
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        return min(max(until - now, timedelta(0)), LONGEST_PAUSE)
+    except (ValueError, OverflowError):
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(until - now, timedelta(0))

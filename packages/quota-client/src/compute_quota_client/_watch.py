@@ -3,7 +3,7 @@
     list ──▶ Changed … Synced ──▶ watch ──▶ Changed, Gone …
       ▲                            │  ▲ │
       │                            │  └─┘ ends, breaks, is silent, talks garbage: watch again
-      └───────────── 410 ──────────┘      from the last version
+      └──── 410, versions go back ─┘      from the last version
         Gone for what vanished, Changed for what differs, Synced
 
 The knowledge kept here, what was told last, makes the difference after a second list; nothing is
@@ -54,6 +54,8 @@ LONGEST_WATCH: Final = 480
 # a row, and the version they start from is doubted.
 SHORT_LIVED: Final = timedelta(seconds=5)
 FRUITLESS_LIMIT: Final = 3
+# Digits of the largest resourceVersion, an unsigned number of 64 bits.
+LONGEST_VERSION: Final = 20
 
 _log = logging.getLogger(__name__)
 
@@ -129,9 +131,9 @@ class ClaimWatch:
             try:
                 async with aclosing(self._stream()) as lines:
                     async for line in lines:
+                        if await self._needs_list(line):
+                            return
                         if isinstance(line, StreamError):
-                            if line.code == 410:
-                                return
                             break
                         event = self._take(line)
                         if event is not None:
@@ -174,6 +176,24 @@ class ClaimWatch:
                 yield
             finally:
                 self._patience = None
+
+    async def _needs_list(self, line: Line) -> bool:
+        """Whether only a list can help: the server forgot the version asked for, or versions went
+        back, out of order or because the plane was restored from a backup.
+        """
+        match line:
+            case StreamError(code=code):
+                return code == 410
+            case Bookmark(resource_version=version):
+                pass
+            case Put(found=found) | Removed(found=found):
+                version = found.resource_version
+        is_older = 0 < _read_version(version) < _read_version(self._version)
+        if is_older:
+            _log.warning("Listing claims again after versions went back")
+            # A server that does so at once again must not be listed in a loop.
+            await self._sleep(spread_delay(0, self._chance))
+        return is_older
 
     def _take(self, line: Put | Removed | Bookmark) -> WatchEvent | None:
         match line:
@@ -234,3 +254,9 @@ class ClaimWatch:
             params,
             silence_limit=SILENCE_LIMIT,
         )
+
+
+def _read_version(text: str) -> int:
+    """A resourceVersion as a number, which Kubernetes lets clients compare; 0 where it is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= LONGEST_VERSION
+    return int(text) if is_number else 0

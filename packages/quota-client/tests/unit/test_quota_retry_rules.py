@@ -7,6 +7,7 @@ from compute_quota_client._retry import parse_retry_after, retry_delay, spread_d
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 
 
+@pytest.mark.spec("AT-11")
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
@@ -20,7 +21,11 @@ NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
         ("soon", None),
         ("-1", None),
         ("1.5", None),
-        ("9" * 40, None),
+        ("1" + "0" * 7, 300),
+        ("9" * 40, 300),
+        ("9" * 5000, 300),
+        ("Mon, 16 Nov 2126 12:00:00 GMT", 300),
+        ("Mon, 16 Nov 2026 12:00:20 +99999999999999", None),
         ("", None),
     ],
 )

@@ -358,3 +358,35 @@ async def test_a_watch_nobody_wants_any_more_leaves_no_connection(
 
 def test_keys_of_claims_are_namespace_and_name() -> None:
     assert ClaimKey("default", "x") == ("default", "x")
+
+
+@pytest.mark.spec("FS-03")
+async def test_an_older_version_never_replaces_a_newer_one(
+    fake: FakeQuota, watching: Watching
+) -> None:
+    fake.add_claim("acme", a_claim())
+    await asyncio.sleep(0.1)
+    before = {"type": "MODIFIED", "object": fake.claim_json(*WHERE)}
+    fake.evaluate()
+    await asyncio.sleep(0.1)
+    fake.say_in_watches(json.dumps(before).encode())
+    await asyncio.sleep(5)
+    last = [event for event in watching.taken() if isinstance(event, Changed)][-1]
+    assert isinstance(judge(last.found), Granted)
+    assert len(fake.sent(Operation.LIST)) == 2  # only a list shows which version is the last
+
+
+@pytest.mark.spec("FS-03")
+async def test_versions_that_keep_going_back_do_not_list_in_a_loop(
+    fake: FakeQuota, watching: Watching
+) -> None:
+    fake.add_claim("acme", a_claim())
+    await asyncio.sleep(0.1)
+    before = {"type": "MODIFIED", "object": fake.claim_json(*WHERE)}
+    fake.evaluate()
+    await asyncio.sleep(0.1)
+    for _ in range(100):
+        fake.say_in_watches(json.dumps(before).encode())
+        await asyncio.sleep(0.1)
+    assert not watching.task.done()
+    assert len(fake.sent(Operation.LIST)) <= 12
