@@ -14,7 +14,7 @@ nothing: `plan.py` does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from compute_api_types import labels, names
@@ -31,6 +31,8 @@ from compute_quota_client import Granted as GrantedClaim
 
 REMEMBERED_RELEASES: Final = 8  # of one slot; a watch lags by seconds, not by so many claims
 NOBODY: Final = Uid("")
+# A watch that lost an event stays silent about it: what it repeats for so long is read again.
+CONFIRM_AFTER: Final = timedelta(seconds=60)
 
 V = TypeVar("V")
 
@@ -40,6 +42,7 @@ class Record:
 
     __slots__ = (
         "attempts",
+        "confirmed_at",
         "finding",
         "had_claim",
         "is_seen_going",
@@ -65,6 +68,7 @@ class Record:
         self.place: Place | None = None
         self.finding: Finding | None = None
         self.last: Verdict | None = None
+        self.confirmed_at: datetime | None = None  # when `last` was new, or was read
         self.released: tuple[str, ...] = ()
         self.postponed: Postponed | None = None
         self.retry_at: datetime | None = None  # what was refused for good is tried again then
@@ -142,10 +146,24 @@ class Record:
             self.attempts, self.series = Attempts(self.uid), None
         self.last = None
 
-    def note_verdict(self, verdict: Verdict | Absent, now: datetime) -> None:
+    def is_unconfirmed(self, watched: Verdict | Absent, now: datetime) -> bool:
+        """Whether a watch has repeated the same version of the claim for so long that only a read
+        shows whether it lost a newer one.
+        """
+        if isinstance(watched, Absent) or self.last is None or self.confirmed_at is None:
+            return False
+        is_same = watched.found.resource_version == self.last.found.resource_version
+        return is_same and now - self.confirmed_at >= CONFIRM_AFTER
+
+    def note_verdict(
+        self, verdict: Verdict | Absent, now: datetime, *, is_read: bool = False
+    ) -> None:
         if isinstance(verdict, Absent):
             self.note_absent(now)
             return
+        version = self.last.found.resource_version if self.last is not None else None
+        if is_read or version != verdict.found.resource_version:
+            self.confirmed_at = now
         self.note(verdict.found)
         is_granted = isinstance(verdict, GrantedClaim)
         if is_granted and self.series is Recreated.DENIED:

@@ -71,10 +71,12 @@ class Settler:
 
     async def _begin(self, case: Case) -> tuple[Verdict | Absent, bool]:
         """What to begin with, and whether a read has to confirm it before a claim is given up."""
-        record = case.record
+        record, now = case.record, self._around.clock.now()
         verdict = case.project.watched(case.place)
+        if verdict is not None and record.is_unconfirmed(verdict, now):
+            return await self._read(case), False
         if verdict is not None and not _is_released(verdict, record):
-            record.note_verdict(verdict, self._around.clock.now())
+            record.note_verdict(verdict, now)
             return verdict, True
         is_fresh = record.last is None and record.postponed is None
         if is_fresh and not case.subject.is_started and not case.subject.is_terminating:
@@ -98,7 +100,7 @@ class Settler:
 
     async def _read(self, case: Case) -> Verdict | Absent:
         verdict = await case.project.quota.read(case.place.namespace, case.place.name)
-        case.record.note_verdict(verdict, self._around.clock.now())
+        case.record.note_verdict(verdict, self._around.clock.now(), is_read=True)
         return verdict
 
     async def _plan(self, verdict: Verdict | Absent, case: Case) -> ClaimPlan:
