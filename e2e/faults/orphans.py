@@ -5,7 +5,8 @@ project WD ◄─ hub WD ◄─ PropagationPolicy · hub Instance · cell WD ◄
      ▲─ projection (and its hub Instance)      ▲─ ResourceClaim of a slot that is wanted
 ```
 
-A hub namespace may stay for ever. What a scenario made by hand is nobody's child.
+A hub namespace stays as long as its project namespace, and a while longer. An object that a
+scenario made by hand has no parent.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ _TABLE: Final[dict[tuple[str, Side, str], Ownership]] = {
     ("management", "hub", "Namespace"): Ownership(
         labels=owns_names(*labels.IDENTITY_LABELS),
         annotations=owns_names(labels.IDENTITY_REPAIRED),
+        status=owns_names("phase"),  # the server sets it to Terminating with our delete
     ),
     ("management", "hub", "PropagationPolicy"): Ownership(
         labels=_OUR_KEYS,

@@ -51,7 +51,7 @@ ALLOWED: Final = (
     Allowed("management", "project", "locations", _READ),
     Allowed("management", "project", "subjectaccessreviews", frozenset({"create"})),
     Allowed("management", "project", "events", _NOTE),
-    Allowed("management", "hub", "namespaces", _READ | _NOTE),
+    Allowed("management", "hub", "namespaces", _READ | _MAKE),
     Allowed("management", "hub", "workloaddeployments", _READ | _MAKE),
     Allowed("management", "hub", "instances", _READ | {"patch"}),
     Allowed("management", "hub", "propagationpolicies", _READ | _MAKE),

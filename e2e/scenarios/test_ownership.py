@@ -107,19 +107,21 @@ async def test_a_deployment_goes_although_its_cell_is_stopped(world: World) -> N
     await project.expect_gone(INSTANCE, NAME)
 
 
-@pytest.mark.spec("E-16")
+@pytest.mark.spec("E-16", "AT-12")
 @scenario(Needs(has_quota=True))
 async def test_a_namespace_goes_with_a_live_deployment_in_it(world: World) -> None:
     project = world.project
     await _run(world, project)
-    hub = await world.hub_of(project)
+    hub, cell = await world.hub_of(project), await world.cell_of(DFW, project)
     await project.delete(NAMESPACE, project.namespace)
     gone = within(120, real=300)
     await world.eventually(lambda: project.expect_gone(NAMESPACE, project.namespace), gone)
     await world.eventually(lambda: hub.expect_gone(DEPLOYMENT, WD))
+    await world.eventually(lambda: hub.expect_gone(NAMESPACE, hub.namespace), within(120))
+    await world.eventually(lambda: cell.expect_gone(NAMESPACE, cell.namespace), within(60))
 
 
-@pytest.mark.spec("E-17")
+@pytest.mark.spec("E-17", "OU-07")
 @scenario(Needs(projects=2, has_quota=True, is_alone=True, is_slow=True))
 async def test_a_deleted_project_is_left_by_everybody(world: World) -> None:
     leaving, staying = world.projects
@@ -138,6 +140,8 @@ async def test_a_deleted_project_is_left_by_everybody(world: World) -> None:
         assert world.management.metric("compute_projects_engaged") == engaged - 1
 
     await world.eventually(is_disengaged)
+    await world.eventually(lambda: hub.expect_gone(NAMESPACE, hub.namespace), within(120))
+    await world.eventually(lambda: cell.expect_gone(NAMESPACE, cell.namespace), within(60))
     asked = len(world.requests(by="management", plane=leaving.name))
     # The cell may look for claims that are left once more: its sweep interval, and five minutes.
     await world.sleep(15 * 60, real=1)

@@ -1,6 +1,7 @@
-"""Federation, policy and projection: everything that exists only with a hub (management.md 4).
+"""Federation, policy, projection and hub namespaces: everything that exists only with a hub
+(management.md 4).
 
-They share the UIDs of project namespaces; `wiring.py` asks for all three at once, or for none.
+They share the UIDs of project namespaces; `wiring.py` asks for all of them at once, or for none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Final
 from compute_api_types import labels
 from compute_management_operator.assembly import Tools
 from compute_management_operator.federation import controller as federation
+from compute_management_operator.hub_namespace import controller as hub_namespace
 from compute_management_operator.policy import controller as policy
 from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_management_operator.projection import controller as projection
@@ -33,4 +35,5 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> tuple[Part, ...]:
         federation.build(tools, namespaces),
         policy.build(tools, namespaces),
         projection.build(tools, namespaces),
+        hub_namespace.build(tools, namespaces),
     )

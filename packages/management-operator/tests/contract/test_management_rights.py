@@ -10,7 +10,7 @@ import asyncio
 from http import HTTPStatus
 
 import pytest
-from management_builders.documents import a_cluster_document, a_workload_document
+from management_builders.documents import a_cluster_document, a_document, a_workload_document
 from management_builders.hub_script import (
     PROJECT,
     WD,
@@ -96,6 +96,17 @@ async def lose_a_crowd(hub: Hub, prefix: str) -> None:
     await hub.world.sleep(150)
 
 
+async def lose_a_namespace(hub: Hub) -> None:
+    """A project namespace goes, and the hub namespace after it."""
+    await hub.world.create(PROJECT, a_document(NAMESPACE, "team"))
+    within, hub.within = hub.within, "team"
+    await hub.federate()
+    place = await hub.namespace()
+    await hub.world.delete(PROJECT, NAMESPACE, "team")
+    await hub.world.eventually(lambda: hub.world.is_gone(HUB, NAMESPACE, place))
+    hub.within = within
+
+
 async def live_as_a_process(hub: Hub) -> None:
     """What a process does around the operator: its Lease, and who may read its metrics."""
     world, home = hub.world, hub.process.reach(HOME, Role.HOME)
@@ -126,6 +137,7 @@ def test_every_right_that_ships_is_used_and_no_other_is_asked_for() -> None:
         for prefix in ("first", "second"):
             await lose_a_crowd(hub, prefix)
         assert hub.process.reasons().count(reasons.MASS_DELETE_REFUSED) == 2
+        await lose_a_namespace(hub)
         await live_as_a_process(hub)
 
     done = play(scenario, is_clean=False)  # a quarantine is an ERROR line
