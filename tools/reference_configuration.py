@@ -52,6 +52,7 @@ TELLS: Final[Mapping[str, str]] = {
     "webhookServer.tls.certDir": "folder of its certificate and key",
     "webhookServer.tls.certName": "the certificate in it",
     "webhookServer.tls.keyName": "the key in it",
+    "webhookServer.tls.clientCAName": "CAs of client certificates, in it; empty: none asked for",
     "metricsServer.bindAddress": "where `/metrics` is served; `0`: nowhere",
     "metricsServer.secureServing": "TLS, and only for who may `get` it",
     "metricsServer.tls.certDir": "folder of its certificate and key",

@@ -76,5 +76,5 @@ class ManagementHouse(House[Operator]):
         found = self._own_settings.webhook_server
         if found is None:
             return None
-        certificate = self.serve_certificate("webhook", found.tls)
+        certificate = self.serve_certificate("webhook", found.tls, found.tls.client_ca)
         return Webhook(Bind(found.host, found.port), certificate, [PATH], [WORKLOAD])

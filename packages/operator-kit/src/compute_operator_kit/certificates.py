@@ -38,12 +38,23 @@ class ServingCertificate:
     """
 
     def __init__(
-        self, server: str, certificate: Path, key: Path, *, clock: Clock, measures: Measures
+        self,
+        server: str,
+        certificate: Path,
+        key: Path,
+        *,
+        clock: Clock,
+        measures: Measures,
+        client_ca: Path | None = None,
     ) -> None:
-        """Loads the pair; `ConfigurationError` names the files when that is not possible."""
+        """Loads the files; `ConfigurationError` names them when that is not possible.
+
+        With `client_ca`, a client must show a certificate of one of its authorities.
+        """
         self._server = server
         self._certificate = certificate
         self._key = key
+        self._client_ca = client_ca
         self._clock = clock
         self._measures = measures
         self._digest: bytes = b""
@@ -53,14 +64,18 @@ class ServingCertificate:
         try:
             self._load()
         except (OSError, UnusableTlsError) as cause:
-            files = f"{certificate}, {key}"
+            files = ", ".join(map(str, self.files))
             raise ConfigurationError([Problem(files, _explain(cause))]) from None
         self._context = build_server_context()
+        # OpenSSL takes whether a certificate is asked for from the context that listens, and the
+        # authorities from the one that the callback chooses.
+        self._context.verify_mode = self._current.verify_mode
         self._context.sni_callback = self._choose
 
     @property
-    def files(self) -> tuple[Path, Path]:
-        return self._certificate, self._key
+    def files(self) -> tuple[Path, ...]:
+        pair = (self._certificate, self._key)
+        return pair if self._client_ca is None else (*pair, self._client_ca)
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -89,12 +104,12 @@ class ServingCertificate:
         return changed
 
     def _load(self) -> bool:
-        certificate, key = self._certificate.read_bytes(), self._key.read_bytes()
+        certificate, key, *client_ca = (path.read_bytes() for path in self.files)
         # Only a digest is kept: the key must not stay in our memory longer than OpenSSL needs it.
-        digest = hashlib.sha256(certificate + b"\0" + key).digest()
+        digest = hashlib.sha256(b"\0".join((certificate, key, *client_ca))).digest()
         if digest == self._digest:
             return False
-        loaded = build_server_context()
+        loaded = build_server_context(*client_ca)
         load_key_pair(loaded, certificate, key)
         expires = _find_expiry(certificate)
         self._current, self._expires, self._digest = loaded, expires, digest

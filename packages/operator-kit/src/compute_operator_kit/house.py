@@ -22,6 +22,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
@@ -162,14 +163,19 @@ class House(ABC, Generic[OperatorT]):
     def leadership(self) -> Leadership:
         return self._election if self._settings.leader_election.enabled else AlwaysLeading()
 
-    def serve_certificate(self, server: str, files: TlsFiles) -> ServingCertificate:
-        """A certificate that is followed on disk for as long as the process lives."""
+    def serve_certificate(
+        self, server: str, files: TlsFiles, client_ca: Path | None = None
+    ) -> ServingCertificate:
+        """A certificate that is followed on disk for as long as the process lives; with
+        `client_ca` clients must show one of theirs.
+        """
         made = ServingCertificate(
             server,
             files.certificate,
             files.key,
             clock=self.clock,
             measures=self.metrics.measures,
+            client_ca=client_ca,
         )
         self._certificates.append(made)
         return made

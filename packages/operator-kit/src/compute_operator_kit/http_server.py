@@ -1,70 +1,147 @@
-"""A small HTTP server on one address: what probes and metrics have in common, and nothing of what
-they say.
+"""A small HTTP server on one address, for probes, metrics and the webhook.
 
-Serves GET only, logs no requests, and stops without waiting for clients that keep their connection
-open.
+Connections have bounds: without them a stranger who only connects fills the memory of the process.
+Logs no requests, and stops without waiting for clients that keep their connection open.
 """
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aiohttp import web
+from typing_extensions import override
 
 from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.settings import Bind
 from compute_operator_kit.strict_yaml import Problem
 
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+if TYPE_CHECKING:
+    import asyncio
+
+Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 STOP_WITHIN: Final = timedelta(seconds=1)  # part of the 8 s a stop may take
-KEEP_ALIVE: Final = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections a server holds, and how long one may be silent."""
+
+    connections: int = 64
+    first_request: timedelta = timedelta(seconds=10)  # from the end of the handshake
+    idle: timedelta = timedelta(seconds=15)  # after a request
+
+
+class BoundedServer(web.Server):
+    """aiohttp's low-level server within `ConnectionLimits`.
+
+    Over its number, the connection that has been silent for longest is closed: a crowd of idle
+    strangers does not keep an API server out.
+    """
+
+    def __init__(self, handler: Handler, limits: ConnectionLimits) -> None:
+        super().__init__(
+            self._serve, access_log=None, keepalive_timeout=limits.idle.total_seconds()
+        )
+        self._inner = handler
+        self._limits = limits
+        # In the order in which they fell silent.
+        self._idle: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._served: set[web.RequestHandler] = set()
+
+    @override
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._idle[handler] = transport
+        delay = self._limits.first_request.total_seconds()
+        self._loop.call_later(delay, self._close_unused, handler)
+        if len(self.connections) > self._limits.connections:
+            self._close(next(iter(self._idle)))
+
+    @override
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        self._idle.pop(handler, None)
+        self._served.discard(handler)
+        super().connection_lost(handler, exc)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        handler = request.protocol
+        transport = self._idle.pop(handler, None)
+        self._served.add(handler)
+        try:
+            return await self._inner(request)
+        finally:
+            if transport is not None and not transport.is_closing():
+                self._idle[handler] = transport
+
+    def _close_unused(self, handler: web.RequestHandler) -> None:
+        if handler not in self._served:
+            self._close(handler)
+
+    def _close(self, handler: web.RequestHandler) -> None:
+        transport = self._idle.pop(handler, None)
+        if transport is not None:
+            transport.abort()
 
 
 class HttpServer:
-    """One listening address with a few paths."""
+    """One listening address with a few paths, of one method."""
 
     def __init__(
         self,
         bind: Bind,
         routes: Mapping[str, Handler],
         *,
+        method: str = "GET",
         context: ssl.SSLContext | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         self._bind = bind
+        self._routes = routes
+        self._method = method
         self._context = context
-        application = web.Application(client_max_size=1024)  # nobody has to send us a body
-        application.add_routes([web.get(path, handler) for path, handler in routes.items()])
-        self._runner = web.AppRunner(
-            application,
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=STOP_WITHIN.total_seconds(),
-            keepalive_timeout=KEEP_ALIVE.total_seconds(),
-        )
+        self._limits = limits or ConnectionLimits()
+        self._runner: web.ServerRunner | None = None
 
     @property
     def port(self) -> int:
-        """The port in use; told by the system where the configured one is 0."""
-        address = self._runner.addresses[0]
-        return int(address[1])
+        """The port in use, once it listens; the system chooses it where the configured one is 0."""
+        addresses = self._runner.addresses if self._runner is not None else []
+        return int(addresses[0][1])
 
     async def start(self) -> None:
         """Listens; `ConfigurationError` when the address cannot be had."""
-        await self._runner.setup()
+        server = BoundedServer(self._route, self._limits)
+        runner = self._runner = web.ServerRunner(
+            server, handle_signals=False, shutdown_timeout=STOP_WITHIN.total_seconds()
+        )
+        await runner.setup()
         site = web.TCPSite(
-            self._runner, self._bind.host or None, self._bind.port, ssl_context=self._context
+            runner, self._bind.host or None, self._bind.port, ssl_context=self._context
         )
         try:
             await site.start()
         except OSError as cause:
-            await self._runner.cleanup()
+            await runner.cleanup()
             where = f"{self._bind.host}:{self._bind.port}"
             why = f"cannot be bound: {cause.strerror or type(cause).__name__}"
             raise ConfigurationError([Problem(where, why)]) from None
 
     async def stop(self) -> None:
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+        handler = self._routes.get(request.path)
+        if handler is None:
+            raise web.HTTPNotFound
+        allowed = {self._method, "HEAD"} if self._method == "GET" else {self._method}
+        if request.method not in allowed:
+            raise web.HTTPMethodNotAllowed(request.method, sorted(allowed))
+        return await handler(request)

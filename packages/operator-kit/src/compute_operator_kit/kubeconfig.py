@@ -197,6 +197,9 @@ def _refused_in_cluster(place: str, cluster: JsonObject) -> Iterator[Problem]:
 def _why_not_a_server(server: Json) -> str | None:
     if not isinstance(server, str) or not server:
         return "is required"
+    if any(not 0x20 < ord(character) < 0x7F for character in server):
+        # urlsplit drops CR, LF and TAB: another host than the one that is read.
+        return "must be a URL of visible ASCII characters"
     try:
         found = urlsplit(server)
         has_host = bool(found.hostname) and (found.port is None or found.port > 0)

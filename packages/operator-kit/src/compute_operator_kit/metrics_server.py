@@ -84,16 +84,24 @@ class ReviewGuard:
         if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
             return HTTPStatus.UNAUTHORIZED
         digest = hashlib.sha256(token.encode()).digest()
+        # Before the turn: a known reader does not wait behind a crowd of bad tokens.
+        if (remembered := self._recall(digest)) is not None:
+            return remembered
         async with self._turn:
-            found = self._verdicts.get(digest)
-            if found is not None and self._clock.monotonic() < found.until:
-                return found.status
+            # Another request with the same token may have been answered meanwhile.
+            if (remembered := self._recall(digest)) is not None:
+                return remembered
             try:
                 status = await self._review(token)
             except ReconcileError:
                 return HTTPStatus.SERVICE_UNAVAILABLE  # not remembered: nothing was learnt
             self._remember(digest, status)
             return status
+
+    def _recall(self, digest: bytes) -> HTTPStatus | None:
+        verdict = self._verdicts.get(digest)
+        is_current = verdict is not None and self._clock.monotonic() < verdict.until
+        return verdict.status if verdict is not None and is_current else None
 
     async def _review(self, token: str) -> HTTPStatus:
         review = await self._ask(TOKEN_REVIEW, {"token": token})
@@ -153,7 +161,7 @@ class MetricsServer:
     async def stop(self) -> None:
         await self._server.stop()
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         status = await self._guard.judge(request.headers.get("Authorization", ""))
         if status is HTTPStatus.OK:
             return web.Response(body=self._render(), headers={"Content-Type": CONTENT_TYPE})

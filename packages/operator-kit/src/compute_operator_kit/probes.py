@@ -63,10 +63,10 @@ class ProbeServer:
     async def stop(self) -> None:
         await self._server.stop()
 
-    async def _healthz(self, _: web.Request) -> web.Response:
+    async def _healthz(self, _: web.BaseRequest) -> web.Response:
         return _answer(self.healthy)
 
-    async def _readyz(self, _: web.Request) -> web.Response:
+    async def _readyz(self, _: web.BaseRequest) -> web.Response:
         return _answer(self.ready)
 
 

@@ -140,10 +140,19 @@ class TlsFiles(Section):
         return Path(self.cert_dir) / self.key_name
 
 
+class WebhookTlsFiles(TlsFiles):
+    # CAs of client certificates, beside the serving certificate; "": none is asked for.
+    client_ca_name: FileName | Literal[""] = Field(default="", alias="clientCAName")
+
+    @property
+    def client_ca(self) -> Path | None:
+        return Path(self.cert_dir) / self.client_ca_name if self.client_ca_name else None
+
+
 class WebhookServerSettings(Section):
     host: str = ""
     port: Port = 9443
-    tls: TlsFiles = TlsFiles(cert_dir="/etc/compute/webhook-certs")
+    tls: WebhookTlsFiles = WebhookTlsFiles(cert_dir="/etc/compute/webhook-certs")
 
 
 class MetricsServerSettings(Section):

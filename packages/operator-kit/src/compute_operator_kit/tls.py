@@ -62,10 +62,13 @@ def build_client_context(ca: bytes | None, identity: ClientIdentity | None) -> s
     return context
 
 
-def build_server_context() -> ssl.SSLContext:
-    """A server's context without a certificate yet."""
+def build_server_context(client_ca: bytes | None = None) -> ssl.SSLContext:
+    """A server's context without a certificate yet; with `client_ca`, clients must show one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = MINIMUM_VERSION
+    if client_ca is not None:
+        _load_trust(context, client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 

@@ -70,6 +70,9 @@ def plane_urls(origin: str, settings: QuotaSettings, project: str) -> PlaneUrls:
 
 def origin_of(server: str) -> str:
     """Scheme, host and port of a server's URL; its path is dropped, anything but https refused."""
+    if any(not 0x20 < ord(character) < 0x7F for character in server):
+        # urlsplit drops CR, LF and TAB: another host than the one that is read.
+        raise QuotaUsageError("must be a URL of visible ASCII characters", argument="server")
     parts = urlsplit(server)
     if parts.scheme != "https":
         raise QuotaUsageError("must be an https URL", argument="server")

@@ -146,3 +146,10 @@ def test_project_refs_are_references_to_milo_projects() -> None:
         "Project",
         "acme",
     )
+
+
+@pytest.mark.spec("AT-22")
+@pytest.mark.parametrize("character", ["\r", "\n", "\t", " ", "\u202e"])
+def test_a_server_with_a_character_that_parsers_drop_is_refused(character: str) -> None:
+    with pytest.raises(QuotaUsageError, match="visible ASCII"):
+        origin_of(f"https://milo.exa{character}mple.com")

@@ -1,4 +1,5 @@
-"""kopf's webhook server with our certificate, limits, metrics and full answers.
+"""The webhook server in front of kopf's admission handlers: our certificate, limits, metrics and
+full answers.
 
 Refuses what is no review of ours before kopf sees it, gives a refusal its whole `Status`, and keeps
 the text of exceptions inside. Who is admitted is for the handlers to say.
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import kopf
 from aiohttp import web
-from typing_extensions import override
 
 from compute_operator_kit.admission_review import (
     LARGEST_REVIEW,
@@ -26,13 +25,16 @@ from compute_operator_kit.admission_review import (
 )
 from compute_operator_kit.certificates import ServingCertificate
 from compute_operator_kit.clock import Clock
+from compute_operator_kit.http_server import ConnectionLimits, HttpServer
 from compute_operator_kit.keys import Kind
 from compute_operator_kit.measures import Measures
 from compute_operator_kit.settings import Bind
 from compute_operator_kit.wire import JsonMapping, UndecodableError
 
 READ_WITHIN: Final = timedelta(seconds=5)  # after that the API server has given up
-A_YEAR: Final = timedelta(days=365)
+# 500 reviews at once (faults.md S11) and room for those that connect anew. An API server closes a
+# connection after 90 s without a request; it closes first, or its next request would meet ours.
+LIMITS: Final = ConnectionLimits(connections=640, idle=timedelta(seconds=100))
 WEBHOOK_REQUESTS: Final = "controller_runtime_webhook_requests_total"
 WEBHOOK_SECONDS: Final = "controller_runtime_webhook_latency_seconds"
 WEBHOOK_IN_FLIGHT: Final = "controller_runtime_webhook_requests_in_flight"
@@ -77,7 +79,7 @@ class Webhook:
 
 
 class AdmissionServer:
-    """kopf's webhook server with our certificate, limits, metrics and full answers."""
+    """Gives kopf the reviews that arrive, and the API server kopf's answers."""
 
     def __init__(self, webhook: Webhook, clock: Clock, measures: Measures) -> None:
         self._webhook = webhook
@@ -87,21 +89,29 @@ class AdmissionServer:
         self.is_bound = False
 
     async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        bind = self._webhook.bind
-        server = _LimitedServer(self, self._webhook.certificate.context, bind)
+        async def answer(request: web.BaseRequest) -> web.Response:
+            return await self._answer(fn, request)
+
+        server = HttpServer(
+            self._webhook.bind,
+            {f"/{name}": answer for name in self._webhook.names},
+            method="POST",
+            context=self._webhook.certificate.context,
+            limits=LIMITS,
+        )
+        await server.start()
         try:
-            async with server:
-                async for config in server(fn):
-                    self.is_bound = True
-                    yield config
+            self.is_bound = True
+            # kopf registers nothing with it (`settings.admission.managed`).
+            yield kopf.WebhookClientConfig(url=f"https://localhost:{server.port}")
+            await asyncio.Event().wait()
         finally:
             self.is_bound = False
+            await server.stop()
 
-    async def answer(self, fn: kopf.WebhookFn, request: web.Request) -> web.Response:
+    async def _answer(self, fn: kopf.WebhookFn, request: web.BaseRequest) -> web.Response:
         """One review; refused before kopf sees it when it cannot be one."""
-        name = request.match_info.get("id", "")
-        if name not in self._webhook.names:
-            raise web.HTTPNotFound
+        name = request.path.removeprefix("/")
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType
         began = self._clock.monotonic()
@@ -118,7 +128,9 @@ class AdmissionServer:
         self._in_flight += change
         self._measures.gauge(WEBHOOK_IN_FLIGHT, self._in_flight, webhook=name)
 
-    async def _review(self, fn: kopf.WebhookFn, request: web.Request, name: str) -> web.Response:
+    async def _review(
+        self, fn: kopf.WebhookFn, request: web.BaseRequest, name: str
+    ) -> web.Response:
         # aiohttp's own limit of 1 MiB would refuse updates of large objects that the API server
         # accepts.
         try:
@@ -137,27 +149,3 @@ class AdmissionServer:
         finally:
             _refusals.reset(token)
         return web.json_response(complete_answer(answer, refusals))
-
-
-class _LimitedServer(kopf.WebhookServer):
-    """kopf's server, asking us for the context and for each answer."""
-
-    def __init__(self, owner: AdmissionServer, context: ssl.SSLContext, bind: Bind) -> None:
-        super().__init__(
-            addr=bind.host or None,
-            port=bind.port,
-            context=context,
-            # Our context follows its files by itself; kopf would close the port to do so.
-            file_check_interval=A_YEAR.total_seconds(),
-        )
-        self._owner = owner
-
-    @override
-    def _build_ssl(self) -> tuple[bytes | None, ssl.SSLContext | None]:
-        return None, self.context
-
-    @override
-    async def _serve(  # type: ignore[override]  # kopf calls its static method through self
-        self, fn: kopf.WebhookFn, request: web.Request
-    ) -> web.Response:
-        return await self._owner.answer(fn, request)

@@ -154,6 +154,16 @@ OUTSIDE = "is outside {mount}, the mount of its kubeconfig"
             "must be scheme, host, port and path, nothing else",
             id="credentials in the URL",
         ),
+        *(
+            pytest.param(
+                spoil_cluster("server", f"https://hub.exa{character}mple:5443"),
+                "clusters[0].cluster.server",
+                "must be a URL of visible ASCII characters",
+                id=f"server with {character!r}",
+                marks=pytest.mark.spec("AT-22"),
+            )
+            for character in "\r\n\t \u202e"
+        ),
         pytest.param(
             spoil_cluster("server", "https://hub:x"),
             "clusters[0].cluster.server",

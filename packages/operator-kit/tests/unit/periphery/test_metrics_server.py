@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from http import HTTPStatus
@@ -30,10 +31,13 @@ class FakeReviews:
         self.asked: list[str] = []
         self.next_error: UnavailableError | None = None
         self.readers = {"reader"}
+        self.hold: asyncio.Event | None = None
 
     async def review(self, kind: Kind, body: JsonMapping) -> JsonObject:
         if self.next_error is not None:
             raise self.next_error
+        if self.hold is not None:
+            await self.hold.wait()
         self.asked.append(kind.kind)
         spec = body["spec"]
         assert isinstance(spec, dict)
@@ -131,6 +135,25 @@ async def test_a_verdict_is_remembered_for_a_short_while(
     clock.pass_time(timedelta(seconds=61))
 
     assert (await scraper.get("Bearer reader"))[0] == 403
+
+
+@pytest.mark.spec("AT-17")
+async def test_a_remembered_reader_does_not_wait_behind_bad_tokens(
+    clock: FakeClock, reviews: FakeReviews
+) -> None:
+    guard = ReviewGuard(reviews, clock)
+    assert await guard.judge("Bearer reader") is HTTPStatus.OK
+    held = asyncio.Event()
+    reviews.hold = held
+    crowd = [asyncio.create_task(guard.judge(f"Bearer forged-{n}")) for n in range(400)]
+    await asyncio.sleep(0)
+    judged = asyncio.create_task(guard.judge("Bearer reader"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert judged.done()
+    assert judged.result() is HTTPStatus.OK
+    held.set()
+    assert set(await asyncio.gather(*crowd)) == {HTTPStatus.UNAUTHORIZED}
 
 
 async def test_verdicts_do_not_pile_up(clock: FakeClock, reviews: FakeReviews) -> None:

@@ -61,6 +61,78 @@ class Served:
             return x509.load_der_x509_certificate(shown)
 
 
+class ForClients:
+    """A server that asks for client certificates, with its files."""
+
+    def __init__(self, folder: Path, pair: KeyPair, client_ca: Authority) -> None:
+        self.client_ca = folder / "client-ca.crt"
+        self.trust(client_ca)
+        certificate, key = pair.write(folder)
+        self.certificate = ServingCertificate(
+            "webhook",
+            certificate,
+            key,
+            clock=FakeClock(datetime.now(UTC)),
+            measures=FakeMeasures(),
+            client_ca=self.client_ca,
+        )
+        self.server = MetricsServer(
+            Bind("127.0.0.1", 0), lambda: b"up 1\n", OpenGuard(), certificate=self.certificate
+        )
+
+    def trust(self, authority: Authority) -> None:
+        self.client_ca.write_bytes(authority.certificate)
+
+    async def answers(self, trusted: Authority, folder: Path, shown: KeyPair | None) -> bool:
+        """Whether a client with this certificate gets an answer."""
+        context = ssl.create_default_context(cadata=trusted.certificate.decode())
+        if shown is not None:
+            context.load_cert_chain(*shown.write(folder))
+        return await asyncio.to_thread(self._ask, context)
+
+    def _ask(self, context: ssl.SSLContext) -> bool:
+        try:
+            with (
+                socket.create_connection(("127.0.0.1", self.server.port), timeout=5) as plain,
+                context.wrap_socket(plain, server_hostname="localhost") as secure,
+            ):
+                secure.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return secure.recv(64).startswith(b"HTTP/1.1 200")
+        except OSError:
+            return False
+
+
+@pytest.mark.spec("AT-14")
+async def test_only_a_client_of_a_known_authority_is_answered(tmp_path: Path) -> None:
+    serving, clients, strangers = Authority(), Authority("clients"), Authority("strangers")
+    served = ForClients(tmp_path, serving.issue(), clients)
+    await served.server.start()
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    assert not await served.answers(serving, shown, None)
+    assert not await served.answers(serving, shown, strangers.issue())
+    assert await served.answers(serving, shown, clients.issue())
+    served.trust(strangers)
+    assert served.certificate.look()
+    assert await served.answers(serving, shown, strangers.issue())
+    assert not await served.answers(serving, shown, clients.issue())
+    await served.server.stop()
+
+
+@pytest.mark.spec("AT-14")
+def test_a_client_authority_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
+    certificate, key = Authority().issue().write(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"client-ca\.crt"):
+        ServingCertificate(
+            "webhook",
+            certificate,
+            key,
+            clock=FakeClock(datetime.now(UTC)),
+            measures=FakeMeasures(),
+            client_ca=tmp_path / "client-ca.crt",
+        )
+
+
 @pytest.fixture
 def authority() -> Authority:
     return Authority()
