@@ -104,8 +104,8 @@ class FoundClaim:
         """What the claim carries under `key`: its label, else its annotation."""
         return self.labels.get(key, self.annotations.get(key))
 
-    def carries(self, values: Mapping[str, str]) -> bool:
-        """Whether every key has exactly this value."""
+    def carries(self, values: Mapping[str, str | None]) -> bool:
+        """Whether every key has exactly this value; None: whether it is absent."""
         return all(self.value_of(key) == value for key, value in values.items())
 
     def asks_for(self, requests: Mapping[str, int]) -> bool:

@@ -90,10 +90,13 @@ class ProjectQuota:
         name: str,
         *,
         owner: Mapping[str, str],
-        old_subject: Mapping[str, str],
+        old_subject: Mapping[str, str | None],
         new_subject: Mapping[str, str],
     ) -> Verdict | Absent:
         """Hands a claim of the same owner on to the next subject; its spec, UID and grant stay.
+
+        None in `old_subject` is a key that the claim does not carry, as in one made by a service
+        that records less; it is written as an annotation.
 
         That the old subject is gone is the caller's proof. The verdict compares owner and subject
         and judges the rest by itself: the caller compares requests, consumer and resource.
@@ -272,7 +275,7 @@ def _elusive(attempt: Attempt) -> QuotaUnavailableError:
 
 
 def _check_adoption(
-    owner: Mapping[str, str], old_subject: Mapping[str, str], new_subject: Mapping[str, str]
+    owner: Mapping[str, str], old_subject: Mapping[str, str | None], new_subject: Mapping[str, str]
 ) -> None:
     if not owner:
         raise QuotaUsageError("is empty: anybody's claim would do", argument="owner")
@@ -281,7 +284,8 @@ def _check_adoption(
     if old_subject.keys() != new_subject.keys():
         raise QuotaUsageError("has other keys than old_subject", argument="new_subject")
     check_identity(owner=owner, new_subject=new_subject)
-    check_identity(owner=owner, old_subject=old_subject)
+    known = {key: value for key, value in old_subject.items() if value is not None}
+    check_identity(owner=owner, old_subject=known)
 
 
 def _check_recognition(

@@ -93,7 +93,7 @@ class PlaneRequests:
     async def adopt(
         self,
         found: FoundClaim,
-        old_subject: Mapping[str, str],
+        old_subject: Mapping[str, str | None],
         new_subject: Mapping[str, str],
         deadline: timedelta,
     ) -> Answer:

@@ -218,17 +218,30 @@ def delete_body(found: FoundClaim) -> bytes:
 
 
 def adopt_body(
-    found: FoundClaim, old_subject: Mapping[str, str], new_subject: Mapping[str, str]
+    found: FoundClaim, old_subject: Mapping[str, str | None], new_subject: Mapping[str, str]
 ) -> bytes:
     """One JSON patch: hands the claim on if it is still the one that was read and still says the
     old subject.
+
+    JSON patch has no test for absence, so a key that is not there is guarded by the version of the
+    whole claim.
     """
-    patch = [{"op": "test", "path": "/metadata/uid", "value": found.uid}]
+    patch = [_step("test", "/metadata/uid", found.uid)]
+    if None in old_subject.values():
+        patch.append(_step("test", "/metadata/resourceVersion", found.resource_version))
+        if not found.annotations:
+            patch.append(_step("add", "/metadata/annotations", {}))
     for key, value in sorted(old_subject.items()):
-        patch.append({"op": "test", "path": _pointer(found, key), "value": value})
+        if value is not None:
+            patch.append(_step("test", _pointer(found, key), value))
     for key, value in sorted(new_subject.items()):
-        patch.append({"op": "replace", "path": _pointer(found, key), "value": value})
+        verb = "replace" if old_subject[key] is not None else "add"
+        patch.append(_step(verb, _pointer(found, key), value))
     return _encode(patch)
+
+
+def _step(op: str, path: str, value: str | dict[str, str]) -> dict[str, str | dict[str, str]]:
+    return {"op": op, "path": path, "value": value}
 
 
 def _pointer(found: FoundClaim, key: str) -> str:

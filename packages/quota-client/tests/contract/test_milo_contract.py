@@ -508,6 +508,26 @@ async def test_a_metadata_patch_hands_a_granted_claim_on_without_losing_the_gran
     assert isinstance(late, Mismatch)
 
 
+@pytest.mark.spec("Q-20", "OU-03")
+async def test_a_granted_claim_that_records_no_subject_is_handed_on_without_losing_the_grant(
+    milo: Milo,
+) -> None:
+    await milo.grant({milo.widgets: 1})
+    unmarked = replace(milo.claim("c", 1), subject={})
+    before = (await milo.claimed(unmarked)).found
+    adopted = await milo.project.adopt(
+        "default",
+        unmarked.name,
+        owner=unmarked.owner,
+        old_subject={"contract.example.com/uid": None},
+        new_subject={"contract.example.com/uid": "u1"},
+    )
+    assert isinstance(adopted, Granted)
+    after = adopted.found
+    assert (after.uid, after.allocations) == (before.uid, before.allocations)
+    assert after.value_of("contract.example.com/uid") == "u1"
+
+
 @pytest.mark.spec("Q-20")
 async def test_a_failed_test_of_a_patch_is_a_422_and_changes_nothing(milo: Milo) -> None:
     await milo.project.claim(milo.claim("c", 1))

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -26,6 +27,8 @@ from compute_quota_client.testing import BUCKET_UID, GIB, REGION, Failure, FakeQ
 
 OWNER = a_claim().owner
 OLD, NEW, THIRD = {BUCKET_UID: "uid-1"}, {BUCKET_UID: "uid-2"}, {BUCKET_UID: "uid-3"}
+ABSENT: Mapping[str, str | None] = {BUCKET_UID: None}
+POINTER = "/metadata/annotations/storage.example.com~1bucket-uid"
 WHERE = ("acme", "default", "bucket-logs")
 
 
@@ -40,7 +43,7 @@ async def project(fake: FakeQuota, quota: QuotaClient) -> ProjectQuota:
 
 async def adopt(
     project: ProjectQuota,
-    old: dict[str, str] = OLD,
+    old: Mapping[str, str | None] = OLD,
     new: dict[str, str] = NEW,
     owner: dict[str, str] | None = None,
 ) -> Verdict | Absent:
@@ -60,12 +63,11 @@ async def test_a_claim_is_handed_on_by_one_patch_that_tests_uid_and_old_subject(
     verdict = await adopt(project)
     assert isinstance(verdict, Granted)
     assert verdict.found.value_of(BUCKET_UID) == "uid-2"
-    pointer = "/metadata/annotations/storage.example.com~1bucket-uid"
     assert patches(fake) == [
         [
             {"op": "test", "path": "/metadata/uid", "value": found.uid},
-            {"op": "test", "path": pointer, "value": "uid-1"},
-            {"op": "replace", "path": pointer, "value": "uid-2"},
+            {"op": "test", "path": POINTER, "value": "uid-1"},
+            {"op": "replace", "path": POINTER, "value": "uid-2"},
         ]
     ]
     (sent,) = fake.sent(Operation.ADOPT)
@@ -101,6 +103,60 @@ async def test_a_subject_in_labels_is_patched_there_too(
     (found,) = fake.claims("acme")
     assert found.labels == {"a.example.com/slot": "t", REGION: "lhr"}
     assert found.annotations == {BUCKET_UID: "uid-2"}
+
+
+@pytest.mark.spec("Q-42", "OU-03")
+async def test_a_claim_that_records_no_subject_is_handed_on_if_nothing_of_it_changed(
+    fake: FakeQuota, project: ProjectQuota
+) -> None:
+    fake.edit_claim(*WHERE, {"metadata": {"annotations": None}})
+    before = fake.claim_json(*WHERE)
+    (found,) = fake.claims("acme")
+    verdict = await adopt(project, ABSENT)
+    assert isinstance(verdict, Granted)
+    assert verdict.found.annotations == NEW
+    after = fake.claim_json(*WHERE)
+    assert (after["spec"], after["status"]) == (before["spec"], before["status"])
+    assert patches(fake) == [
+        [
+            {"op": "test", "path": "/metadata/uid", "value": found.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
+            {"op": "add", "path": "/metadata/annotations", "value": {}},
+            {"op": "add", "path": POINTER, "value": "uid-2"},
+        ]
+    ]
+
+
+@pytest.mark.spec("Q-42", "OU-03")
+async def test_an_absent_subject_beside_other_annotations_leaves_those(
+    fake: FakeQuota, project: ProjectQuota
+) -> None:
+    fake.edit_claim(*WHERE, {"metadata": {"annotations": {BUCKET_UID: None, "a/b": "c"}}})
+    assert isinstance(await adopt(project, ABSENT), Granted)
+    (found,) = fake.claims("acme")
+    assert found.annotations == {**NEW, "a/b": "c"}
+
+
+@pytest.mark.spec("Q-42", "OU-03")
+async def test_a_claim_that_records_a_subject_is_not_handed_on_from_nobody(
+    fake: FakeQuota, project: ProjectQuota
+) -> None:
+    verdict = await adopt(project, ABSENT)
+    assert isinstance(verdict, Mismatch)
+    assert verdict.fields == ("subject",)
+    assert patches(fake) == []
+
+
+@pytest.mark.spec("Q-42", "OU-03")
+async def test_of_two_that_take_a_claim_from_nobody_exactly_one_wins(
+    fake: FakeQuota, project: ProjectQuota
+) -> None:
+    fake.edit_claim(*WHERE, {"metadata": {"annotations": None}})
+    fake.knobs.latency = timedelta(milliseconds=10)
+    verdicts = await asyncio.gather(adopt(project, ABSENT), adopt(project, ABSENT, THIRD))
+    assert sorted(type(verdict).__name__ for verdict in verdicts) == ["Granted", "Mismatch"]
+    (found,) = fake.claims("acme")
+    assert found.annotations in (NEW, THIRD)
 
 
 @pytest.mark.spec("Q-42")
