@@ -20,6 +20,7 @@ from cell_builders.documents import (
 from cell_builders.quota_scenes import (
     CLAIM,
     NOTHING,
+    OFTEN,
     ONE,
     begin,
     claim_reads,
@@ -40,7 +41,15 @@ from cell_builders.quota_scenes import (
     says,
     times,
 )
-from cell_builders.world import World, condition_of, gates_of, generation_of, play, uid_of
+from cell_builders.world import (
+    World,
+    condition_of,
+    gates_of,
+    generation_of,
+    play,
+    spec_of,
+    uid_of,
+)
 
 from compute_api_types import labels
 from compute_cell_operator.kinds import INSTANCE, NAMESPACE
@@ -48,7 +57,8 @@ from compute_cell_operator.plane_names import CELL
 from compute_operator_kit.wire import JsonObject, member_list, member_object
 from compute_sim_planes.fault_plans import Action, Fault, Point
 from compute_sim_planes.json_types import JsonObject as Manifest
-from compute_sim_planes.milo.kinds import CLAIMS
+from compute_sim_planes.milo.kinds import CLAIMS, REGISTRATIONS
+from compute_sim_planes.milo.testing import a_registration
 
 FAILURES = "compute_quota_eval_failures_total"
 
@@ -528,6 +538,77 @@ def test_another_cells_claim_is_never_touched_and_named() -> None:
         # Gone: ours is made with the next look.
         await drop_claim(world)
         await world.eventually(world.is_converged)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("AT-04", "Q-30")
+def test_a_slot_that_another_cell_holds_is_granted_soon_after_that_claim_is_gone() -> None:
+    async def scenario(world: World) -> None:
+        await open_cell(world)
+        await world.deliver("web", 1)
+        for _ in range(2):
+            await world.eventually(world.is_converged)
+            await world.scale("web", 0)
+            await world.eventually(has_claims(world))
+            await make_claim(world, "instance-web-0", cell="ord-1", uid="theirs")
+            await world.scale("web", 1)
+            await world.eventually(says(world, "False", "QuotaMisconfigured"))
+            # So long that any other wait would be looked at every five minutes.
+            await world.sleep(1200)
+            before = len(claim_reads(world))
+            await world.sleep(60)
+            assert len(claim_reads(world)) - before == 4
+            await drop_claim(world)
+            await world.eventually(world.is_converged, within=20)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("AT-13", "Q-35")
+@pytest.mark.parametrize("cell", ["", "dfw-1"])
+def test_the_claim_of_another_service_is_never_touched_and_named(cell: str) -> None:
+    async def scenario(world: World) -> None:
+        await open_cell(world, quota=OFTEN)
+        root = milo_of(world).milo.client()
+        await root.create(REGISTRATIONS, a_registration("storage.example.com/gib"))
+        await world.sleep(5)
+        asked = {**ONE, "storage.example.com/gib": 5}
+        other = await make_claim(world, "instance-db-0", cell=cell, requests=asked)
+        await world.deliver("db", 1)
+        await world.eventually(says(world, "False", "QuotaMisconfigured", "db-0"))
+        assert (await quota_of(world, "db-0"))[2] == (
+            'ResourceClaim "shop/instance-db-0" belongs to another service: it asks for '
+            '"storage.example.com/gib"; delete it or give the Workload another name'
+        )
+        await world.sleep(180)
+        assert claim_writes(world) == []
+        # Nor is it released with the slot, nor swept.
+        await world.withdraw("db")
+        await world.sleep(300)
+        assert claim_writes(world) == []
+        assert spec_of((await claims(world))["instance-db-0"]) == spec_of(other)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03", "Q-34")
+@pytest.mark.parametrize(
+    ("namespace", "requests", "is_kept"),
+    [(NS, ONE, True), (NS, times(2), False), ("ns-of-another", ONE, False), ("", ONE, False)],
+)
+def test_a_claim_without_uid_is_adopted_only_if_slot_and_size_agree(
+    namespace: str, requests: dict[str, int], is_kept: bool
+) -> None:
+    async def scenario(world: World) -> None:
+        await open_cell(world)
+        made = await make_claim(world, "instance-web-0", namespace=namespace, requests=requests)
+        await world.deliver("web", 1)
+        await world.eventually(world.is_converged)
+        found = (await claims(world))["instance-web-0"]
+        assert (uid_of(found) == uid_of(made)) is is_kept
+        assert recorded_uid(found) == uid_of(await world.instance("web-0"))
+        assert len(claim_writes(world, "delete")) == (0 if is_kept else 1)
 
     play(scenario, has_networking=False)
 

@@ -122,6 +122,8 @@ class Instances:
             self._next_look[seen.key] = now + wait.retry_after
             if due is not None:
                 self._gate.look(seen.key)
+        else:  # a shorter wait than the one that was begun counts at once
+            self._next_look[seen.key] = min(due, now + wait.retry_after)
 
     def _forget(self, key: ObjectKey) -> None:
         self._next_look.pop(key, None)

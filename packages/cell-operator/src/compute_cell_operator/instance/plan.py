@@ -19,7 +19,7 @@ from compute_cell_operator.instance.status import (
     state_conditions,
     write_status,
 )
-from compute_cell_operator.quota_gate.findings import opens_gate
+from compute_cell_operator.quota_gate.findings import is_held_by_others, opens_gate
 from compute_cell_operator.quota_gate.schedule import next_look
 from compute_operator_kit.intents import Plan, RemoveFinalizer, RemoveGate, SetStatus, Wait
 
@@ -66,6 +66,7 @@ def _look_again(seen: Seen, statements: tuple[Statement, ...], now: datetime) ->
     quota = conditions.find(statements, conditions.QUOTA_GRANTED)
     if quota is None:
         return
-    delay = next_look(quota.status, seen.age(now))
+    is_held = is_held_by_others(seen.said)
+    delay = next_look(quota.status, seen.age(now), is_held_by_others=is_held)
     if delay is not None:
         yield Wait(seen.key, quota.reason, delay)

@@ -52,10 +52,18 @@ def derive_subject(occupant: Occupant) -> Mapping[str, str]:
     )
 
 
-def read_subject(found: FoundClaim) -> Mapping[str, str]:
-    """What a claim records of its subject; empty texts where it records nothing."""
+def read_subject(found: FoundClaim) -> Mapping[str, str | None]:
+    """What a claim records of its subject; None where it records nothing."""
     keys = (labels.INSTANCE_NAMESPACE, labels.INSTANCE_UID)
-    return MappingProxyType({key: found.value_of(key) or "" for key in keys})
+    return MappingProxyType({key: found.value_of(key) for key in keys})
+
+
+def find_other_resource(found: FoundClaim) -> str | None:
+    """A resource type that a claim asks for and that is not compute's: the claim of another
+    service, of whatever name and labels (faults.md AT-13).
+    """
+    types = (request.resource_type for request in found.requests)
+    return next((one for one in types if not one.startswith(labels.COMPUTE_PREFIX)), None)
 
 
 def is_covered(last: Verdict, wanted: Claim) -> bool:

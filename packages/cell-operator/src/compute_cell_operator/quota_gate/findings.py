@@ -91,6 +91,15 @@ class HeldByOtherCell:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldByOtherService:
+    """Row 10: the name is taken by a claim on what is not compute's."""
+
+    namespace: str
+    claim: str
+    resource_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Granted:
     """Row 11; the only one, with `Disabled`, that opens a gate."""
 
@@ -132,6 +141,7 @@ Said: TypeAlias = (
     | ProjectNotFound
     | AdmissionRejected
     | HeldByOtherCell
+    | HeldByOtherService
     | Granted
     | ClaimInvalid
     | ClaimDenied
@@ -148,6 +158,13 @@ class Finding:
 
     def holds_for(self, uid: Uid, requests: Mapping[str, int]) -> bool:
         return self.uid == uid and self.requests == requests
+
+
+def is_held_by_others(said: Said) -> bool:
+    """Whether the name is taken by a claim that no watch of ours shows: only a look notices that
+    it is gone.
+    """
+    return isinstance(said, HeldByOtherCell | HeldByOtherService)
 
 
 def opens_gate(said: Said) -> bool:

@@ -17,7 +17,8 @@ from compute_operator_kit.keys import Uid
 class Holder(StrEnum):
     """Who the recorded UID of a claim is."""
 
-    NOBODY = "nobody"  # it records none
+    NOBODY = "nobody"  # it records none, nor this slot's namespace
+    UNRECORDED = "unrecorded"  # it names this very slot, and no UID: the Go operators record none
     OURSELVES = "ourselves"
     GONE = "gone"  # proven: another lives in its place, or none
     LIVE = "live"
@@ -37,6 +38,15 @@ class Strange:
     namespace: str
     name: str
     cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherService:
+    """Asks for `resource_type`, which is not compute's: never touched, whatever it is labelled."""
+
+    namespace: str
+    name: str
+    resource_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,9 @@ class Refused:
     shortages: tuple[Shortage, ...] = ()
 
 
-Found: TypeAlias = Nothing | Strange | Leaving | Different | Waiting | Holding | Refused
+Found: TypeAlias = (
+    Nothing | Strange | OtherService | Leaving | Different | Waiting | Holding | Refused
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,7 @@ def derive_holder(recorded: Recorded, namespace: str, uid: Uid, looked_up: Looku
     Elsewhere only a live read tells, and `looked_up` is None where that could not be made.
     """
     if not recorded.uid:
-        return Holder.NOBODY
+        return Holder.UNRECORDED if recorded.namespace == namespace else Holder.NOBODY
     if recorded.namespace == namespace:
         return Holder.OURSELVES if recorded.uid == uid else Holder.GONE
     if looked_up is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from compute_api_types import labels
+from compute_cell_operator.quota_gate.claim import find_other_resource
 from compute_cell_operator.quota_gate.findings import (
     AdmissionRejected,
     BackendUnavailable,
@@ -21,6 +22,7 @@ from compute_cell_operator.quota_gate.found import (
     Holding,
     Leaving,
     Nothing,
+    OtherService,
     Recorded,
     Refused,
     Strange,
@@ -61,15 +63,21 @@ def observe_claim(verdict: Verdict | Absent, holder: Holder) -> Found:
         case Absent():
             return Nothing()
         case Foreign(found=found, owner=owner):
-            return Strange(
-                found.uid, found.namespace, found.name, owner.get(labels.SOURCE_CLUSTER) or ""
-            )
+            cell = owner.get(labels.SOURCE_CLUSTER) or ""
+            strange = Strange(found.uid, found.namespace, found.name, cell)
+            return strange if cell else _observe_service(found) or strange
         case Releasing():
             return Leaving()
         case Mismatch(found=found, fields=fields):
-            return Different(found.uid, holder, is_same_size=set(fields) == {"subject"})
+            is_same_size = set(fields) == {"subject"}
+            return _observe_service(found) or Different(found.uid, holder, is_same_size)
         case _:
             return _observe_verdict(verdict)
+
+
+def _observe_service(found: FoundClaim) -> OtherService | None:
+    other = find_other_resource(found)
+    return OtherService(found.namespace, found.name, other) if other is not None else None
 
 
 def _observe_verdict(verdict: Granted | Pending | Invalid | Denied) -> Found:

@@ -2,8 +2,9 @@
 
 ```
 nothing there        create, when its time has come        ours, of a gone one   adopt
-a tenant's           replace                               ours, other size      replace
-another cell's       never touched                         ours, of a live one   wait
+a tenant's           replace                               ours, no UID          adopt
+another cell's       never touched                         ours, other size      replace
+another service's    never touched                         ours, of a live one   wait
 as wanted            read its verdict; denied or invalid: release at once, ask again later
 ```
 
@@ -25,6 +26,7 @@ from compute_cell_operator.quota_gate.findings import (
     ClaimInvalid,
     Granted,
     HeldByOtherCell,
+    HeldByOtherService,
     Said,
     Undecided,
     Unevaluated,
@@ -36,6 +38,7 @@ from compute_cell_operator.quota_gate.found import (
     Holding,
     Leaving,
     Nothing,
+    OtherService,
     Refused,
     Strange,
     Waiting,
@@ -127,6 +130,8 @@ def plan_claim(found: Found, slot: Slot, now: datetime) -> ClaimPlan:
             return _plan_absent(slot, now)
         case Strange():
             return _plan_strange(found)
+        case OtherService(namespace=namespace, name=name, resource_type=other):
+            return ClaimPlan(HeldByOtherService(namespace, name, other))
         case Different():
             return _plan_different(found, slot, now)
         case Refused(uid=uid):
@@ -177,7 +182,7 @@ def _plan_different(found: Different, slot: Slot, now: datetime) -> ClaimPlan:
 
 
 def _restore(found: Different, slot: Slot, now: datetime) -> tuple[ClaimStep, ...]:
-    """A claim that records nobody proves nothing, and cannot be handed on."""
+    """A claim that names neither UID nor namespace proves nothing, and cannot be handed on."""
     if slot.is_started:
         return (ReleaseClaim(found.uid), Postpone(Recreated.LOST, now + AFTER_LOSS))
     return (ReleaseClaim(found.uid), RequestClaim())

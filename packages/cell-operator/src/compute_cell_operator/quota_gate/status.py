@@ -23,6 +23,7 @@ from compute_cell_operator.quota_gate.findings import (
     Disabled,
     Granted,
     HeldByOtherCell,
+    HeldByOtherService,
     NamespaceNotFound,
     ProjectNotFound,
     Said,
@@ -145,6 +146,7 @@ _Refusal = (
     | ProjectNotFound
     | AdmissionRejected
     | HeldByOtherCell
+    | HeldByOtherService
     | ClaimInvalid
     | ClaimDenied
 )
@@ -169,7 +171,11 @@ def _refusal(said: _Refusal) -> tuple[str, str]:
 
 
 def _answered(
-    said: NamespaceNotFound | ProjectNotFound | AdmissionRejected | HeldByOtherCell,
+    said: NamespaceNotFound
+    | ProjectNotFound
+    | AdmissionRejected
+    | HeldByOtherCell
+    | HeldByOtherService,
 ) -> tuple[str, str]:
     """The plane answered, and will not have it."""
     match said:
@@ -186,6 +192,12 @@ def _answered(
             return reasons.QUOTA_MISCONFIGURED, message
         case HeldByOtherCell(namespace=namespace, claim=claim, cell=cell):
             message = f'ResourceClaim "{namespace}/{claim}" belongs to cell "{cell}"'
+            return reasons.QUOTA_MISCONFIGURED, message
+        case HeldByOtherService(namespace=namespace, claim=claim, resource_type=other):
+            message = (
+                f'ResourceClaim "{namespace}/{claim}" belongs to another service: it asks for '
+                f'"{other}"; delete it or give the Workload another name'
+            )
             return reasons.QUOTA_MISCONFIGURED, message
         case _:
             assert_never(said)

@@ -18,6 +18,7 @@ from typing import Final
 
 from compute_api_types import reasons
 from compute_cell_operator.quota_gate.census import CellSeen, observe_cell
+from compute_cell_operator.quota_gate.claim import find_other_resource
 from compute_cell_operator.quota_gate.ledger import Ledger
 from compute_cell_operator.quota_gate.observe import read_recorded
 from compute_cell_operator.quota_gate.place import Place
@@ -146,7 +147,8 @@ class Sweeper:
                 self._around.await_answer(project, Place(name, *ANY_CLAIM), error)
             return SweepPlan()
         self._unswept.discard(name)
-        listed = tuple(self._read(seen, name, claim) for claim in claims)
+        ours = (claim for claim in claims if find_other_resource(claim) is None)
+        listed = tuple(self._read(seen, name, claim) for claim in ours)
         plan = plan_sweep(Swept(listed, dict(seen.started(name))))
         for key in plan.suspects:
             self._around.wake(key)

@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Final
 
 from compute_api_types import labels
-from compute_cell_operator.quota_gate.claim import derive_owner
+from compute_cell_operator.quota_gate.claim import derive_owner, find_other_resource
 from compute_cell_operator.quota_gate.events import tell_orphaned
 from compute_cell_operator.quota_gate.evidence import Payer
 from compute_cell_operator.quota_gate.ledger import Ledger, Record
@@ -123,7 +123,8 @@ class Vacancies:
         return await self._delete(record, verdict.found, project)
 
     def _is_ours(self, found: FoundClaim) -> bool:
-        return found.carries(derive_owner(self._around.cell))
+        is_compute = find_other_resource(found) is None
+        return is_compute and found.carries(derive_owner(self._around.cell))
 
     async def _is_left_behind(self, key: ObjectKey) -> bool:
         """By live reads: no Instance of that name whatever its UID, and nobody wants the slot."""

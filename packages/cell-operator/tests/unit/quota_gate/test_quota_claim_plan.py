@@ -11,6 +11,7 @@ from compute_cell_operator.quota_gate.findings import (
     ClaimInvalid,
     Granted,
     HeldByOtherCell,
+    HeldByOtherService,
     Said,
     Shortage,
     Undecided,
@@ -24,6 +25,7 @@ from compute_cell_operator.quota_gate.found import (
     Leaving,
     Lookup,
     Nothing,
+    OtherService,
     Recorded,
     Refused,
     Strange,
@@ -52,6 +54,7 @@ WAITING = Slot(Uid("i-1"), SIZE)
 STARTED = Slot(Uid("i-1"), SIZE, is_started=True, had_claim=True)
 TENANTS = Strange("c-1", "default", "instance-web-0", "")
 ANOTHERS = Strange("c-1", "default", "instance-web-0", "lhr-1")
+STORAGE = OtherService("default", "instance-web-0", "storage.example.com/gib")
 LOST = Postpone(Recreated.LOST, NOW + timedelta(seconds=10))
 RELEASE = ReleaseClaim("c-1")
 
@@ -60,6 +63,7 @@ def a_different(holder: Holder, *, same_size: bool = True) -> Different:
     return Different("c-1", holder, is_same_size=same_size)
 
 
+@pytest.mark.spec("OU-03", "AT-13")
 @pytest.mark.parametrize(
     ("found", "waiting", "started"),
     [
@@ -71,6 +75,7 @@ def a_different(holder: Holder, *, same_size: bool = True) -> Different:
             id="a tenant's",
         ),
         pytest.param(ANOTHERS, (), (), id="another cell's"),
+        pytest.param(STORAGE, (), (), id="another service's"),
         pytest.param(a_different(Holder.LIVE), (), (), id="of a live one"),
         pytest.param(a_different(Holder.LIVE, same_size=False), (), (), id="of a live one, size"),
         pytest.param(a_different(Holder.UNKNOWN), (), (), id="of nobody knows whom"),
@@ -91,6 +96,18 @@ def a_different(holder: Holder, *, same_size: bool = True) -> Different:
         ),
         pytest.param(
             a_different(Holder.NOBODY), (RELEASE, RequestClaim()), (RELEASE, LOST), id="no UID"
+        ),
+        pytest.param(
+            a_different(Holder.UNRECORDED),
+            (AdoptClaim("c-1"),),
+            (AdoptClaim("c-1"),),
+            id="of this slot, no UID",
+        ),
+        pytest.param(
+            a_different(Holder.UNRECORDED, same_size=False),
+            (RELEASE, RequestClaim(Recreated.SIZE_CHANGED)),
+            (),
+            id="of this slot, no UID, other size",
         ),
         pytest.param(Leaving(), (), (), id="releasing"),
         pytest.param(Waiting(NOW), (), (), id="pending"),
@@ -122,6 +139,7 @@ def test_every_row_of_the_table_has_its_steps(
         (Nothing(), Undecided()),
         (TENANTS, Undecided()),
         (ANOTHERS, HeldByOtherCell("default", "instance-web-0", "lhr-1")),
+        (STORAGE, HeldByOtherService("default", "instance-web-0", "storage.example.com/gib")),
         (a_different(Holder.GONE), Undecided()),
         (Leaving(), Undecided()),
         (Waiting(NOW), Unevaluated(NOW)),
@@ -143,6 +161,8 @@ def test_what_is_found_is_what_is_known_meanwhile(found: Found, said: Said) -> N
         Nothing(),
         TENANTS,
         ANOTHERS,
+        STORAGE,
+        a_different(Holder.UNRECORDED),
         a_different(Holder.GONE),
         a_different(Holder.NOBODY),
         a_different(Holder.GONE, same_size=False),
@@ -198,7 +218,9 @@ def test_a_started_instance_that_never_had_a_claim_gets_one_without_a_loss() -> 
 @pytest.mark.parametrize(
     ("recorded", "looked_up", "holder"),
     [
-        (Recorded("ns-a", ""), None, Holder.NOBODY),
+        (Recorded("ns-a", ""), None, Holder.UNRECORDED),
+        (Recorded("ns-b", ""), None, Holder.NOBODY),
+        (Recorded("", ""), None, Holder.NOBODY),
         (Recorded("ns-a", "i-1"), None, Holder.OURSELVES),
         (Recorded("ns-a", "i-0"), None, Holder.GONE),
         (Recorded("ns-b", "i-9"), None, Holder.UNKNOWN),

@@ -15,6 +15,7 @@ from compute_cell_operator.quota_gate.findings import (
     Disabled,
     Granted,
     HeldByOtherCell,
+    HeldByOtherService,
     NamespaceNotFound,
     ProjectNotFound,
     Said,
@@ -132,6 +133,16 @@ ROWS: list[tuple[Said, str, str, str, str | None]] = [
         "False",
         "QuotaMisconfigured",
         'ResourceClaim "default/instance-web-0" belongs to cell "lhr-1"',
+        "misconfigured",
+    ),
+    (
+        HeldByOtherService("default", "instance-web-0", "storage.example.com/gib"),
+        "False",
+        "QuotaMisconfigured",
+        (
+            'ResourceClaim "default/instance-web-0" belongs to another service: it asks for '
+            '"storage.example.com/gib"; delete it or give the Workload another name'
+        ),
         "misconfigured",
     ),
     (Granted("all yours"), "True", "QuotaAvailable", "all yours", None),

@@ -31,6 +31,7 @@ from compute_cell_operator.quota_gate.found import (
     Holding,
     Leaving,
     Nothing,
+    OtherService,
     Recorded,
     Refused,
     Strange,
@@ -69,6 +70,12 @@ WANTED = derive_claim(
 )
 YES = GrantedCondition("True", "QuotaAvailable", "yours")
 NO = GrantedCondition("False", "QuotaExceeded", "no")
+
+
+STORED = (
+    ResourceRequest("compute.datumapis.com/instances", 1),
+    ResourceRequest("storage.example.com/gib", 1),
+)
 
 
 def a_found(
@@ -141,6 +148,23 @@ def test_the_claim_as_written_is_the_claim_as_wanted() -> None:
             Strange("c-1", "default", "instance-web-0", "lhr-1"),
         ),
         (a_found(uid="i-0"), Different("c-1", Holder.GONE, is_same_size=True)),
+        (
+            replace(a_found(), labels={}, requests=STORED),
+            OtherService("default", "instance-web-0", "storage.example.com/gib"),
+        ),
+        # Whatever it is labelled.
+        (
+            replace(a_found(), requests=STORED),
+            OtherService("default", "instance-web-0", "storage.example.com/gib"),
+        ),
+        (
+            replace(
+                a_found(),
+                labels={"compute.datumapis.com/source-cluster": "lhr-1"},
+                requests=STORED,
+            ),
+            Strange("c-1", "default", "instance-web-0", "lhr-1"),
+        ),
         (
             replace(a_found(uid="i-0"), requests=()),
             Different("c-1", Holder.GONE, is_same_size=False),
