@@ -60,6 +60,8 @@ USER_ANNOTATIONS: Final = (SSH_KEYS, RESTARTED_AT)
 
 FEDERATION_NAMESPACE: Final = "compute.datumapis.com/federation-namespace"
 PROJECT_GENERATION: Final = "compute.datumapis.com/project-generation"
+ADOPTED_TEMPLATE_HASH: Final = "compute.datumapis.com/adopted-template-hash"
+"""On an Instance that another operator made: the template it was found to be made as."""
 INSTANCE_UID: Final = "compute.datumapis.com/instance-uid"
 IDENTITY_REPAIRED: Final = "compute.datumapis.com/identity-repaired"
 
@@ -99,6 +101,13 @@ RETIRED_INSTANCE_FINALIZERS: Final = (
     "quota.compute.datumapis.com/claim-cleanup",
 )
 """Of an older operator: never added, removed where met; they would stop a cut-off cell."""
+
+RETIRED_DEPLOYMENT_FINALIZERS: Final = (WORKLOAD_FINALIZER,)
+"""Of an older operator, on a deployment of a cell: never added there, removed once its Instances
+are gone.
+"""
+PROVIDER_FINALIZER: Final = "unikraft.datumapis.com/finalizer"
+"""The provider's, on an Instance of a cell: what runs is torn down first."""
 
 # --- scheduling gates (api.md 10.4) ---------------------------------------------------------------
 

@@ -32,6 +32,14 @@ class HashVerdict(Enum):
     """Made by a newer release than this one: neither rolled nor counted as updated."""
 
 
+def is_template_hash(found: str) -> bool:
+    """Whether a hash has our form, of a version that is known or not; another operator's has not.
+
+    Example: `v1-e62289ef41fe51b0` has, `55fdb58d85` has not.
+    """
+    return _VERSIONED.fullmatch(found) is not None
+
+
 def derive_template_hash(template: JsonValue) -> str:
     """The hash of `spec.template` as the API server served it.
 
@@ -59,7 +67,7 @@ def _stamp(version: int, template: JsonValue) -> str:
 
 
 def _digest_v1(template: JsonValue) -> str:
-    kept = _without_empty(_meaningful(template))
+    kept = without_empty(_meaningful(template))
     # Unescaped and sorted by code point, which is Python's order of strings.
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # A lone surrogate can be parsed from JSON and has no UTF-8 form: no reason for a traceback.
@@ -79,13 +87,15 @@ def _mapping(found: JsonValue) -> Mapping[str, JsonValue]:
     return found if isinstance(found, dict) else {}
 
 
-def _without_empty(found: JsonValue) -> JsonValue:
-    """Bottom-up without map entries that hold nothing; list elements, 0 and false stay."""
+def without_empty(found: JsonValue) -> JsonValue:
+    """The document without map entries that hold nothing, bottom-up; list elements, 0 and false
+    stay.
+    """
     if isinstance(found, list):
-        return [_without_empty(element) for element in found]
+        return [without_empty(element) for element in found]
     if not isinstance(found, dict):
         return found
-    kept = {key: _without_empty(value) for key, value in found.items()}
+    kept = {key: without_empty(value) for key, value in found.items()}
     return {key: value for key, value in kept.items() if not _is_empty(value)}
 
 

@@ -58,7 +58,7 @@ IMAGE: Final = "registry.example.net/shop/storefront:2.3.1"
 CREATED: Final = "2026-06-20T09:00:00Z"
 DELETED: Final = "2026-06-20T10:00:00Z"
 
-PROVIDER_FINALIZER: Final = "unikraft.datumapis.com/finalizer"
+PROVIDER_FINALIZER: Final = labels.PROVIDER_FINALIZER
 """The provider's, so that a terminating Instance has a reason to be still there (cell.md 15)."""
 
 BOTH_GATES: Final = (labels.NETWORK_GATE, labels.QUOTA_GATE)

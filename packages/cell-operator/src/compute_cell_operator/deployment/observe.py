@@ -13,6 +13,7 @@ from typing import Final
 
 from compute_api_types import conditions, names
 from compute_api_types.template_hash import HashVerdict
+from compute_cell_operator.deployment.adoption import judge_instance
 from compute_cell_operator.deployment.revisions import Revisions
 from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slots
 from compute_cell_operator.deployment.standing import (
@@ -54,6 +55,7 @@ class FoundInstance:
     location: str = ""
     interfaces: int = 0
     conditions: tuple[Told, ...] = ()  # those in `standing.LOOKED_AT`
+    is_unmarked: bool = False  # another operator made it as asked; our hash is not beside it yet
 
     def told(self, condition_type: str) -> Told | None:
         return conditions.find(self.conditions, condition_type)
@@ -138,7 +140,7 @@ def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None
     spec = member_object(body, "spec")
     template = member_object(spec, "template")
     revision = around.revisions.read(template)
-    instances = {one.key.name: _read_instance(one, revision.judge) for one in found}
+    instances = {one.key.name: _read_instance(one, template, revision.judge) for one in found}
     slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
     is_on = around.networking is State.ON
     return Seen(
@@ -176,21 +178,33 @@ def _find_instances(
     return tuple({one.key: one for one in found}.values())
 
 
-def _read_instance(snapshot: Snapshot, judge: Callable[[str], HashVerdict]) -> FoundInstance:
+def _read_instance(
+    snapshot: Snapshot, template: JsonObject, judge: Callable[[str], HashVerdict]
+) -> FoundInstance:
     body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
     controller = member_object(spec, "controller")
-    echo = read_echo(status)
+    judged = judge_instance(snapshot.metadata, spec, template, judge)
     return FoundInstance(
         key=snapshot.key,
         metadata=snapshot.metadata,
-        revision=judge(member_text(controller, "templateHash")),
-        echo=judge(echo) if echo else None,
+        revision=judged.verdict,
+        echo=_judge_echo(read_echo(status), controller, judged.verdict, judge),
+        is_unmarked=judged.is_unmarked,
         gates=read_gates(controller),
         location=member_text(member_object(spec, "location"), "name"),
         interfaces=len(member_list(spec, "networkInterfaces")),
         conditions=read_standing_conditions(status),
     )
+
+
+def _judge_echo(
+    echo: str, controller: JsonObject, own: HashVerdict, judge: Callable[[str], HashVerdict]
+) -> HashVerdict | None:
+    """A provider that echoes the Instance's own hash runs what the Instance is."""
+    if not echo:
+        return None
+    return own if echo == member_text(controller, "templateHash") else judge(echo)
 
 
 def _candidate(found: FoundInstance) -> Candidate:

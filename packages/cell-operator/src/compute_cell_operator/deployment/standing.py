@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final
 
 from compute_api_types import conditions
+from compute_api_types.template_hash import is_template_hash
 from compute_cell_operator.told import Told, read_conditions
 from compute_operator_kit.cache import Change
 from compute_operator_kit.objects import Metadata
@@ -47,8 +48,11 @@ def read_echo(status: JsonObject) -> str:
 def index_by_standing(_: Metadata, body: JsonObject) -> Iterable[str]:
     spec, status = member_object(body, "spec"), member_object(body, "status")
     controller = member_object(spec, "controller")
+    recorded = member_text(controller, "templateHash")
     read = (
-        member_text(controller, "templateHash"),
+        recorded,
+        # With another operator's hash the content is read (`adoption.py`).
+        None if is_template_hash(recorded) else spec,
         read_echo(status),
         read_gates(controller),
         member_text(member_object(spec, "location"), "name"),

@@ -37,10 +37,17 @@ def _missing(seen: Seen, ordinal: int, found: FoundInstance, resolution: Resolut
     is_unowned = found.metadata.name in seen.slots.unowned
     return Owned(
         labels=_differing(links, found.metadata.labels),
-        annotations=_differing(full, found.metadata.annotations),
+        annotations={**_differing(full, found.metadata.annotations), **_adopted(seen, found)},
         owners=(refer_to_owner(seen),) if is_unowned else (),
         parts=_missing_location(found, resolution),
     )
+
+
+def _adopted(seen: Seen, found: FoundInstance) -> dict[str, str]:
+    """Our hash beside another operator's: from now on it is judged by it, and never restarted for
+    the difference.
+    """
+    return {labels.ADOPTED_TEMPLATE_HASH: seen.template_hash} if found.is_unmarked else {}
 
 
 def _missing_location(found: FoundInstance, resolution: Resolution) -> JsonMapping:

@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from compute_api_types import labels, names, reasons
 from compute_cell_operator.deployment.observe import Seen
+from compute_cell_operator.deployment.rendering import render
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.network.plan import refer_to_location
 from compute_operator_kit.intents import Ensure, Owned
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import OwnerReference
-from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue, member_object, member_text
-
-# Set by the cell; a template that carries them means nothing by it.
-_NOT_TEMPLATE = frozenset({"location", "controller"})
+from compute_operator_kit.wire import JsonMapping, JsonValue, member_object, member_text
 
 
 def refer_to_owner(seen: Seen) -> OwnerReference:
@@ -51,13 +47,9 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     """A new Instance for a slot; every call gives fresh maps, none is shared with the template."""
     name = names.derive_instance_name(seen.key.name, ordinal)
     links, full = derive_links(seen, ordinal)
-    metadata = member_object(seen.template, "metadata")
+    rendered = render(seen.template)
     gates = (labels.NETWORK_GATE,) if has_network_gate else ()
-    spec: dict[str, JsonValue] = {
-        key: value
-        for key, value in member_object(seen.template, "spec").items()
-        if key not in _NOT_TEMPLATE
-    }
+    spec: dict[str, JsonValue] = {**rendered.spec}
     if location:
         spec["location"] = refer_to_location(location)
     spec["controller"] = {
@@ -66,8 +58,8 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     }
     born: JsonMapping = {
         "metadata": {
-            "labels": {**_passed_on(metadata, "labels"), **links},
-            "annotations": {**_passed_on(metadata, "annotations"), **full},
+            "labels": {**rendered.labels, **links},
+            "annotations": {**rendered.annotations, **full},
         },
         "spec": spec,
     }
@@ -75,13 +67,3 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     # Whose it is tells whether a name that is taken is taken by us (cell.md 5.4).
     wanted = Owned(owners=(refer_to_owner(seen),))
     return Ensure(key, wanted, reasons.SLOT_MISSING, initial=born)
-
-
-def _passed_on(metadata: JsonObject, name: str) -> Mapping[str, str]:
-    """Keys of the template that reach an Instance: none of ours, but the two meant for it."""
-    passing = labels.USER_ANNOTATIONS if name == "annotations" else ()
-    return {
-        key: text
-        for key, text in member_object(metadata, name).items()
-        if isinstance(text, str) and (not labels.is_reserved(key) or key in passing)
-    }
