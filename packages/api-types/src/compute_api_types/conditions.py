@@ -28,6 +28,8 @@ AVAILABLE: Final = "Available"
 QUOTA_GRANTED: Final = "QuotaGranted"
 READY: Final = "Ready"
 REPLICAS_READY: Final = "ReplicasReady"
+RUNNING: Final = "Running"
+"""Retired: of an older operator; never written, and left as it is where it is met."""
 CELLS_REPORTING: Final = "CellsReporting"
 """On a hub WorkloadDeployment only; it belongs to the interpreter and never reaches a project."""
 

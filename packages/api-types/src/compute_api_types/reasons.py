@@ -132,6 +132,11 @@ UNKNOWN_INSTANCE_TYPE: Final = _says(
 # --- Instance: Ready (api.md 8.2) -----------------------------------------------------------------
 
 TERMINATING: Final = _says("Terminating", "The object is being deleted.", _WAIT)
+DELETION_BLOCKED: Final = _says(
+    "DeletionBlocked",
+    "The object is being deleted, and a finalizer of another owner holds it.",
+    "Look for the owner of the finalizer that the message names; it has to remove it.",
+)
 SCHEDULING_GATES_PRESENT: Final = _says(
     "SchedulingGatesPresent", "The instance waits for the gates that the message lists.", _WAIT
 )

@@ -172,7 +172,7 @@ def test_a_terminating_instance_says_so_and_nothing_else_happens_to_it() -> None
         assert condition_of(found, "Ready") == (
             "False",
             "Terminating",
-            "Instance is being deleted",
+            'Instance is being deleted; deletion waits for finalizer "test/hold"',
         )
         assert gates_of(found) == ["Quota"]
         assert await milo.claims() == {}

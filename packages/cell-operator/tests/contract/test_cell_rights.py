@@ -32,6 +32,7 @@ from compute_operator_kit.election import Timing
 from compute_operator_kit.keys import Kind, ObjectKey, Role
 from compute_operator_kit.leader import LEASE, Candidacy, Election
 from compute_operator_kit.metrics_server import ReviewGuard
+from compute_operator_kit.wire import JsonObject
 from e2e.backends.rights import Right
 from e2e.rights import keep_record
 
@@ -105,7 +106,11 @@ def test_every_right_that_ships_is_used_and_no_other_is_asked_for() -> None:
         process = await start(world)
         await live(world)
         await be_disturbed(world)
+        # As the Go operators left it; ours removes it once the Instances are gone.
+        held: JsonObject = {"metadata": {"finalizers": [*labels.RETIRED_DEPLOYMENT_FINALIZERS]}}
+        await world.patch(CELL, DEPLOYMENT, "web", held)
         await world.withdraw("web")
+        await world.eventually(lambda: world.is_gone(CELL, DEPLOYMENT, "web"))
         await world.eventually(has_claims(world), within=300)
         await world.eventually(world.has_no_copies, within=300)
         await live_as_a_process(world, process)

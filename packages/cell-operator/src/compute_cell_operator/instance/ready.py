@@ -8,11 +8,14 @@ from typing import Final
 
 from compute_api_types import conditions, labels, reasons
 from compute_api_types.conditions import ConditionStatus, Statement
+from compute_cell_operator.finalizers import describe_hold
 from compute_cell_operator.instance.observe import Seen
 from compute_cell_operator.told import Told
 
 _PROVIDERS: Final = frozenset({conditions.PROGRAMMED, conditions.AVAILABLE})
 _OURS: Final = frozenset({conditions.READY, conditions.QUOTA_GRANTED})
+# No operator keeps a retired condition up to date, so nothing is concluded from it.
+_NO_EVIDENCE: Final = frozenset({*_OURS, conditions.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ READY: Final = Word("True", reasons.AVAILABLE, "Instance is ready")
 def derive_ready(seen: Seen, quota: Statement) -> Word:
     """What `Ready` says, given what `QuotaGranted` says in the same pass."""
     if seen.metadata.is_deleting:
-        return TERMINATING
+        return _terminating(seen)
     # Held: it must not run, whatever a provider says of it.
     if seen.gates or quota.status == "False":
         return conditions.summarise(tuple(_holds(seen, quota))) or NOT_PROGRAMMED
@@ -46,6 +49,14 @@ def derive_ready(seen: Seen, quota: Statement) -> Word:
     if available is None or not available.is_true:
         return _unavailable(available)
     return READY
+
+
+def _terminating(seen: Seen) -> Word:
+    hold = describe_hold(seen.metadata)
+    if not hold:
+        return TERMINATING
+    message = f"{TERMINATING.message}; {hold}"
+    return Word(TERMINATING.status, TERMINATING.reason, message)
 
 
 def _holds(seen: Seen, quota: Statement) -> Iterator[Word]:
@@ -60,7 +71,7 @@ def _holds(seen: Seen, quota: Statement) -> Iterator[Word]:
     if labels.NETWORK_GATE in seen.gates and seen.refusal is not None:
         yield Word("False", reasons.NETWORK_FAILED_TO_CREATE, seen.refusal.message)
     for told in seen.conditions:
-        is_foreign = told.type not in _PROVIDERS | _OURS
+        is_foreign = told.type not in _PROVIDERS | _NO_EVIDENCE
         if is_foreign and not told.is_true and conditions.rank(told.reason) > 0:
             yield _copy(told)
 
@@ -76,7 +87,7 @@ def _unprogrammed(seen: Seen, programmed: Told | None) -> Word:
     others = (
         _copy(told)
         for told in seen.conditions
-        if told.type not in {conditions.PROGRAMMED, *_OURS}
+        if told.type not in {conditions.PROGRAMMED, *_NO_EVIDENCE}
         and not told.is_true
         and told.reason not in conditions.NEVER_COMPETES
     )

@@ -13,12 +13,13 @@ from typing import Final
 
 from compute_api_types import conditions, reasons
 from compute_api_types.conditions import Statement
+from compute_cell_operator.finalizers import describe_hold
 from compute_cell_operator.instance.observe import Seen
 from compute_cell_operator.instance.ready import derive_ready
 from compute_cell_operator.kinds import DEPLOYMENT
 from compute_cell_operator.quota_gate.findings import opens_gate
 from compute_cell_operator.quota_gate.status import Standing, needs_event, report_quota
-from compute_cell_operator.told import read_conditions
+from compute_cell_operator.told import Told, read_conditions
 from compute_operator_kit.intents import Emit, RemoveGate, SetStatus
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.wire import JsonObject, member_list
@@ -26,6 +27,7 @@ from compute_operator_kit.wire import JsonObject, member_list
 CLAIMING: Final = "ClaimingQuota"
 OPENING: Final = "RemovingSchedulingGate"
 PROVISIONING: Final = "ProvisioningNetwork"
+DELETING: Final = "DeletingInstance"
 
 
 def state_conditions(seen: Seen, now: datetime) -> tuple[Statement, ...]:
@@ -82,9 +84,15 @@ def derive_events(
     is_told = stored is not None and stored.reason == failed
     if ready is not None and ready.reason == failed and not is_told:
         yield _emit(seen, failed, ready.message, PROVISIONING, after=written)
+    if ready is not None and describe_hold(seen.metadata) and not _is_repeated(ready, stored):
+        yield _emit(seen, reasons.DELETION_BLOCKED, ready.message, DELETING, after=written)
     if gate is not None:
         message = "Quota is granted; the Quota gate is removed"
         yield _emit(seen, reasons.QUOTA_GRANTED, message, OPENING, after=gate)
+
+
+def _is_repeated(ready: Statement, stored: Told | None) -> bool:
+    return stored is not None and stored.message == ready.message
 
 
 def _emit(

@@ -51,6 +51,17 @@ def test_nobody_has_reported_yet(entries: tuple[JsonObject, ...]) -> None:
     assert ready(an_instance_seen(*entries, said=Undecided(), generation=3)) == UNPROGRAMMED
 
 
+@pytest.mark.spec("OU-03")
+@pytest.mark.parametrize("gates", [BOTH, ()])
+def test_the_retired_condition_is_left_as_it_is_and_says_nothing(gates: tuple[str, ...]) -> None:
+    old = a_condition("Running", "False", "ImageUnavailable")
+    bare = an_instance_seen(gates=gates, said=Undecided())
+    seen = an_instance_seen(old, gates=gates, said=Undecided())
+    assert ready(seen) == ready(bare)
+    status = derive_status(seen, state_conditions(seen, NOW), NOW)
+    assert old in member_list(status, "conditions")
+
+
 @pytest.mark.spec("C-49")
 def test_gates_are_listed_in_their_order() -> None:
     assert ready(an_instance_seen(gates=BOTH, said=Undecided())) == LISTED

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, assert_never
 
-from compute_api_types import reasons
+from compute_api_types import labels, reasons
 from compute_cell_operator.deployment.observe import Seen
 from compute_cell_operator.deployment.plan import Demand, Step, plan_instances
 from compute_cell_operator.deployment.plan.location import (
@@ -26,7 +26,7 @@ from compute_cell_operator.deployment.plan.wanted import build_instance, refer_t
 from compute_cell_operator.network import plan as network
 from compute_cell_operator.network.state import State
 from compute_operator_kit import intents
-from compute_operator_kit.intents import Delete, Emit, Intent, Plan
+from compute_operator_kit.intents import Delete, Emit, Intent, Plan, RemoveFinalizer
 from compute_operator_kit.objects import Unreadable
 
 ACTION: Final = "ReconcilingInstances"
@@ -61,7 +61,7 @@ def decide(seen: Seen) -> Decision:
     acts = tuple(_carry_out(seen, steps, resolution))
     if seen.is_deleting:
         # Nothing is made, mended or waited for: what is left goes by ownership.
-        return Decision(resolution, steps, None, Plan(acts))
+        return Decision(resolution, steps, None, Plan((*acts, *_retire_finalizers(seen))))
     judged = _judge_network(seen, resolution)
     readiness = judged.readiness if judged is not None else None
     gates = plan_gates(seen, resolution, readiness or network.Waiting(""))
@@ -104,6 +104,15 @@ def _remove(seen: Seen, name: str, purpose: Purpose) -> Iterator[Intent]:
             ACTION,
             after=removal,
         )
+
+
+def _retire_finalizers(seen: Seen) -> Iterator[RemoveFinalizer]:
+    """Of an older operator, once what they stood for is done: no Instance of it is left."""
+    if not seen.metadata.is_deleting or seen.owned:
+        return
+    for finalizer in labels.RETIRED_DEPLOYMENT_FINALIZERS:
+        if finalizer in seen.metadata.finalizers:
+            yield RemoveFinalizer(seen.key, seen.metadata.uid, finalizer, reasons.RETIRED_FINALIZER)
 
 
 def _judge_network(seen: Seen, resolution: Resolution) -> network.NetworkPlan | None:

@@ -33,6 +33,7 @@ from compute_cell_operator.deployment.status.counters import (
     read_template_generation,
 )
 from compute_cell_operator.deployment.status.transitions import derive_events
+from compute_cell_operator.finalizers import describe_hold
 from compute_cell_operator.network.plan import refer_to_location
 from compute_cell_operator.told import read_conditions
 from compute_operator_kit.intents import Plan, SetStatus
@@ -119,6 +120,10 @@ def _replicas(
     seen: Seen, counters: Counters, blockers: tuple[Blocker, ...]
 ) -> tuple[tuple[bool, Blocker], tuple[bool, Blocker]]:
     """What ReplicasReady and Ready say, first match; they differ in the word for denied quota."""
+    hold = describe_hold(seen.metadata)
+    if hold:
+        blocked = (False, Blocker(reasons.DELETION_BLOCKED, f"Deployment is being deleted; {hold}"))
+        return blocked, blocked
     if counters.is_converged:
         message = f"{counters.ready}/{counters.desired} replicas available"
         both = (True, Blocker(reasons.REPLICAS_AVAILABLE, message))

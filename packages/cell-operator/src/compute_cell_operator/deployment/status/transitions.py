@@ -27,6 +27,7 @@ _ACTIONS: Final = {
     reasons.CITY_CODE_MISMATCH: LOCATING,
     reasons.NO_MATCHING_LOCATION: LOCATING,
     reasons.NETWORK_FAILED_TO_CREATE: "ProvisioningNetwork",
+    reasons.DELETION_BLOCKED: "DeletingDeployment",
 }
 """Reasons of a condition that are told as an event too."""
 
