@@ -1049,3 +1049,40 @@ def test_what_a_pass_wrote_is_what_its_next_intent_sees() -> None:
         assert applied.outcomes[0].effect is Effect.WRITTEN
 
     play(scenario)
+
+
+# conflicts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("FS-04")
+@pytest.mark.fault("C1")
+@pytest.mark.parametrize("way", ["edited", "gone"])
+def test_a_conflict_holds_the_key_until_the_cache_has_what_is_there(way: str) -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(ROOT)).metadata
+        if way == "edited":
+            await workshop.stranger.patch_merge(ROOT, {"spec": {"text": "edited"}})
+        else:
+            await workshop.stranger.delete(ROOT, preconditions=Preconditions(found.uid))
+            workshop.strike(Action.ERROR, Point(verb="update"), 409, "Conflict")
+        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        assert isinstance((await workshop.carry_out_one(status)).error, ConflictError)
+        assert workshop.gate.ensure_ready(ROOT) is not None
+        await workshop.catch_up()
+        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.reads(ROOT) == 1
+
+    play(scenario)
+
+
+@pytest.mark.spec("FS-04")
+def test_a_conflict_whose_cause_cannot_be_read_is_still_a_conflict() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        found = (await workshop.make(ROOT)).metadata
+        workshop.strike(Action.ERROR, Point(verb="update"), 409, "Conflict")
+        workshop.strike(Action.ERROR, Point(verb="get"), 503)
+        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        assert isinstance((await workshop.carry_out_one(status)).error, ConflictError)
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)

@@ -30,7 +30,7 @@ from compute_operator_kit.intents import Emit, Ensure, Guard, Intent, SetStatus
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.kube import EVERYTHING, Kube, Writer
-from compute_operator_kit.objects import Absent, Snapshot, Unreadable
+from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
 from compute_operator_kit.outcomes import Effect, Outcome
 from compute_operator_kit.planes import Planes
 from compute_operator_kit.wire import JsonValue
@@ -208,8 +208,13 @@ class Desk(msgspec.Struct, frozen=True):
         is_done: Callable[[Snapshot | Absent], bool],
     ) -> T | Snapshot | Absent:
         """The answer; where none came, what is there now, if that is what the request was for."""
+        cached = self._cached(key)
         try:
             return await request
+        except ConflictError:
+            if self._cached(key) == cached:
+                await self._await_live(key)
+            raise
         except OutcomeUnknownError as unknown:
             try:
                 live = await self.kube_to_read(key).get(key)
@@ -220,6 +225,25 @@ class Desk(msgspec.Struct, frozen=True):
             if is_done(live):
                 return live
             raise
+
+    def _cached(self, key: ObjectKey) -> Metadata | None:
+        store = self.means.planes.find_store(key.plane, key.kind)
+        entry = None if store is None else store.entry(key.namespace, key.name)
+        return None if entry is None else entry.metadata
+
+    async def _await_live(self, key: ObjectKey) -> None:
+        """After a conflict that the cache cannot explain yet: the key waits until it can. Without
+        this, the same version is sent again until the watch has caught up.
+        """
+        try:
+            live = await self.kube_to_read(key).get(key)
+        except ReconcileError:
+            return  # the retry finds out
+        cached = self._cached(key)
+        if isinstance(live, Snapshot):
+            self.gate.wrote_at(self.root, live)
+        elif cached is not None:
+            self.gate.vanished(self.root, key, cached.uid)
 
     async def patch(
         self,
