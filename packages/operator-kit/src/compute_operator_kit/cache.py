@@ -20,7 +20,7 @@ import msgspec
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.expectations import Expectation, SeenGone, SeenVersion, Waiters
 from compute_operator_kit.indexing import NO_VALUES, IndexFunction, Indexing, Values
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
 from compute_operator_kit.objects import (
     Absent,
     Delivered,
@@ -241,13 +241,19 @@ class Store:
         """The expectation to see everything up to this version of the plane's present life."""
         return SeenVersion(version, self._life)
 
+    def expect_gone(
+        self, namespace: str, name: str, uid: Uid, *, is_going_enough: bool = True
+    ) -> SeenGone:
+        """The expectation to see this object go, in the plane's present life."""
+        return SeenGone(namespace, name, uid, is_going_enough, self._life)
+
     def has_met(self, expectation: Expectation) -> bool:
         match expectation:
             case SeenVersion(version, life):
                 return self._seen >= version or self._life != life
-            case SeenGone(namespace, name, uid, is_going_enough):
+            case SeenGone(namespace, name, uid, is_going_enough, life):
                 entry = self._entries.get((namespace, name))
-                if entry is None or entry.metadata.uid != uid:
+                if entry is None or entry.metadata.uid != uid or self._life != life:
                     return True
                 return is_going_enough and entry.metadata.is_deleting
 

@@ -40,6 +40,7 @@ class SeenGone:
     name: str
     uid: Uid
     is_going_enough: bool = True  # False: deleting it is already; only its absence counts
+    life: int = 0  # of the store; in another one a restored backup may have the object again
 
 
 Expectation: TypeAlias = SeenVersion | SeenGone

@@ -45,8 +45,9 @@ class Locks:
 
     def __init__(self) -> None:
         self._locks: dict[ObjectKey, _Lock] = {}
-        # The parent that was found alive under a lock, and when it was asked; the oldest first.
-        self._alive: OrderedDict[ObjectKey, tuple[ObjectKey, timedelta]] = OrderedDict()
+        # The guard whose parent was found alive under a lock, and when it was asked; the oldest
+        # first.
+        self._alive: OrderedDict[ObjectKey, tuple[OnlyUnder, timedelta]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._locks)
@@ -80,7 +81,9 @@ class Locks:
         if not isinstance(guard, OnlyUnder) or guard.lock is None:
             return False
         found = self._alive.get(guard.lock)
-        return found is not None and found[0] == guard.key and now - found[1] < BELIEVED_FOR
+        if found is None or now - found[1] >= BELIEVED_FOR:
+            return False
+        return (found[0].key, found[0].uid) == (guard.key, guard.uid)
 
     def note(self, guard: Guard, asked_at: timedelta, *, is_refused: bool) -> None:
         """What a guard was told; one of any other kind stands before a write that may delete."""
@@ -88,7 +91,7 @@ class Locks:
             return
         self._alive.pop(guard.lock, None)
         if isinstance(guard, OnlyUnder) and not is_refused:
-            self._alive[guard.lock] = (guard.key, asked_at)
+            self._alive[guard.lock] = (guard, asked_at)
         while self._alive and asked_at - next(iter(self._alive.values()))[1] >= BELIEVED_FOR:
             self._alive.popitem(last=False)
 
@@ -112,6 +115,8 @@ async def _check_live(guard: OnlyUnder, kube: Kube) -> str | None:
     found = await kube.get(guard.key)
     if isinstance(found, Absent):
         return f"{guard.key} is absent"
+    if guard.uid is not None and found.metadata.uid != guard.uid:
+        return f"{guard.key} is another object"
     return f"{guard.key} is being deleted" if found.metadata.is_deleting else None
 
 

@@ -44,6 +44,9 @@ class Owned(msgspec.Struct, frozen=True):
 class OnlyUnder(msgspec.Struct, frozen=True):
     """The object at `key` must exist and not be deleting, by a fresh read: for this write, or for
     one before it under the same lock (`guards.py`).
+
+    With a `uid` it must be that very object. Where that is the root of the pass and it is found
+    gone, the key waits until the cache has seen that, too.
     """
 
     key: ObjectKey
@@ -51,6 +54,7 @@ class OnlyUnder(msgspec.Struct, frozen=True):
         None  # held around read and write; who excludes each other names the same
     )
     retry_after: timedelta = LOOK_AGAIN
+    uid: Uid | None = None
 
 
 class IfNone(msgspec.Struct, frozen=True):

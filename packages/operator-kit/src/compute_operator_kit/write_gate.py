@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from compute_operator_kit.cache import Change, Store
-from compute_operator_kit.expectations import Expectation, SeenGone
+from compute_operator_kit.expectations import Expectation
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import Snapshot, parse_version
 
@@ -74,15 +74,18 @@ class WriteGate:
 
     def deleted(self, root: ObjectKey, key: ObjectKey, uid: Uid) -> None:
         """A pass on `root` had this object deleted; with finalizers on it, it is deleting now."""
-        self._expect_gone(root, key, SeenGone(key.namespace, key.name, uid))
+        self._expect_gone(root, key, uid, is_going_enough=True)
 
     def vanished(self, root: ObjectKey, key: ObjectKey, uid: Uid) -> None:
         """A pass on `root` took the last finalizer off this object, or learnt that it is gone."""
-        self._expect_gone(root, key, SeenGone(key.namespace, key.name, uid, is_going_enough=False))
+        self._expect_gone(root, key, uid, is_going_enough=False)
 
-    def _expect_gone(self, root: ObjectKey, key: ObjectKey, gone: SeenGone) -> None:
+    def _expect_gone(
+        self, root: ObjectKey, key: ObjectKey, uid: Uid, *, is_going_enough: bool
+    ) -> None:
         store = self._find_store(key.plane, key.kind)
         if store is not None:
+            gone = store.expect_gone(key.namespace, key.name, uid, is_going_enough=is_going_enough)
             self._expect(root, key, Awaited(store, gone))
 
     def ensure_ready(self, root: ObjectKey) -> Awaited | None:

@@ -474,6 +474,70 @@ def test_children_that_come_together_ask_for_their_parent_once() -> None:
     play(scenario)
 
 
+@pytest.mark.spec("FS-01")
+def test_a_child_of_one_parent_is_not_made_under_another_of_its_name() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        parent = await workshop.make(ROOT)
+        under = OnlyUnder(ROOT, lock=ROOT, uid=parent.metadata.uid)
+        other = OnlyUnder(ROOT, lock=ROOT, uid=Uid("of-another"))
+        # What was found of the one is not believed of the other.
+        first = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, "first")
+        made = await workshop.carry_out_one(Ensure(first, wanted(), "Missing", only_under=under))
+        assert made.effect is Effect.WRITTEN
+        refused = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing", only_under=other))
+        assert refused.effect is Effect.REFUSED
+        assert "is another object" in refused.reason
+
+    play(scenario)
+
+
+@pytest.mark.spec("FS-01")
+@pytest.mark.parametrize("is_going", [False, True])
+def test_a_root_that_its_child_is_refused_under_waits_until_the_cache_has_seen_it_go(
+    *, is_going: bool
+) -> None:
+    async def scenario(workshop: Workshop) -> None:
+        finalizers: list[JsonValue] = ["f/g"] if is_going else []
+        root = await workshop.make(ROOT, metadata={"finalizers": finalizers})
+        uid = root.metadata.uid
+        await workshop.stranger.delete(ROOT, preconditions=Preconditions(uid))
+        child = Ensure(KEY, wanted(), "Missing", only_under=OnlyUnder(ROOT, lock=ROOT, uid=uid))
+        assert (await workshop.carry_out_one(child)).effect is Effect.REFUSED
+        assert workshop.gate.ensure_ready(ROOT) is not None
+        await workshop.catch_up()
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)
+
+
+def test_a_parent_that_is_not_the_root_holds_nothing_back() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        other = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, "other")
+        parent = await workshop.make(other)
+        uid = parent.metadata.uid
+        await workshop.stranger.delete(other, preconditions=Preconditions(uid))
+        child = Ensure(KEY, wanted(), "Missing", only_under=OnlyUnder(other, lock=other, uid=uid))
+        assert (await workshop.carry_out_one(child)).effect is Effect.REFUSED
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)
+
+
+@pytest.mark.spec("FS-01")
+def test_a_root_whose_status_meets_nothing_waits_until_the_cache_has_seen_it_go() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        root = await workshop.make(ROOT)
+        found = root.metadata
+        await workshop.stranger.delete(ROOT, preconditions=Preconditions(found.uid))
+        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        assert (await workshop.carry_out_one(status)).effect is Effect.SKIPPED
+        assert workshop.gate.ensure_ready(ROOT) is not None
+        await workshop.catch_up()
+        assert workshop.gate.ensure_ready(ROOT) is None
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("counts_deleting", [False, True])
 def test_a_parent_goes_only_when_no_child_is_left(*, counts_deleting: bool) -> None:
     async def scenario(workshop: Workshop) -> None:

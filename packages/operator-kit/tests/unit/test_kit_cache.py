@@ -232,6 +232,17 @@ def test_versions_of_a_former_life_are_waited_for_no_longer() -> None:
     assert not store.has_met(store.expect_version(51))
 
 
+@pytest.mark.fault("D9")
+def test_an_object_that_a_restored_backup_has_again_is_not_waited_for_to_go() -> None:
+    store = a_store(PLANE, A_KIND, [a_snapshot(metadata={"uid": "u1"})])
+    store.reach(100)
+    gone = store.expect_gone("default", "web", Uid("u1"))
+    assert not store.has_met(gone)
+    store.complete([("default", "web")], version=50, at=AT)
+    assert store.has_met(gone)
+    assert not store.has_met(store.expect_gone("default", "web", Uid("u1")))
+
+
 @pytest.mark.parametrize("way", ["removed", "replaced", "deleting", "withdrawn"])
 def test_a_delete_is_met_when_that_very_object_is_gone_or_going(way: str) -> None:
     store = a_store(PLANE, A_KIND, [a_snapshot(metadata={"uid": "u1"})])

@@ -24,7 +24,7 @@ from compute_cell_operator.network.observe import (
     derive_reference,
     is_failed,
 )
-from compute_operator_kit.intents import Delete, Ensure, Intent, Owned
+from compute_operator_kit.intents import Delete, Ensure, Intent, OnlyUnder, Owned
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import OwnerReference
 from compute_operator_kit.wire import JsonMapping
@@ -116,7 +116,11 @@ def _new_binding(demand: Demand, index: int, network: JsonMapping) -> Ensure:
     kept = {part: network[part] for part in ("namespace", "name") if network.get(part)}
     spec: JsonMapping = {"network": kept, "location": refer_to_location(demand.location)}
     wanted = Owned(owners=(demand.owner,))
-    return Ensure(key, wanted, reasons.NETWORK_PROVISIONING, initial={"spec": spec})
+    owner = demand.deployment
+    under = OnlyUnder(owner, lock=owner, uid=demand.owner.uid)
+    return Ensure(
+        key, wanted, reasons.NETWORK_PROVISIONING, initial={"spec": spec}, only_under=under
+    )
 
 
 def _remove(found: Binding, reason: str) -> Iterator[Delete]:
@@ -225,7 +229,8 @@ def _new_claim(context: Context, demand: Demand) -> Ensure:
     }
     born = {"spec": {"location": refer_to_location(demand.location)}, **_owned_by(owner)}
     wanted = Owned(parts={"spec": spec})
-    return Ensure(key, wanted, reasons.NETWORK_PROVISIONING, initial=born)
+    under = OnlyUnder(context.key, lock=context.key, uid=context.metadata.uid)
+    return Ensure(key, wanted, reasons.NETWORK_PROVISIONING, initial=born, only_under=under)
 
 
 def _owned_by(owner: OwnerReference) -> JsonMapping:

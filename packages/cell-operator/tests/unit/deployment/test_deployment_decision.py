@@ -28,7 +28,7 @@ from compute_cell_operator.deployment.plan.location import (
 from compute_cell_operator.network.observe import Binding, NetworkSeen, Reference
 from compute_cell_operator.network.plan import Ready, Waiting
 from compute_cell_operator.network.state import State
-from compute_operator_kit.intents import Delete, Emit, Ensure, RemoveGate, Wait
+from compute_operator_kit.intents import Delete, Emit, Ensure, OnlyUnder, RemoveGate, Wait
 from compute_operator_kit.objects import Unreadable
 from compute_operator_kit.wire import JsonObject, decode_object, encode, member_object
 
@@ -63,6 +63,15 @@ def born(intent: Ensure, name: str) -> JsonObject:
     """Labels or annotations of a new Instance."""
     metadata = member_object(decode_object(encode(intent.initial)), "metadata")
     return member_object(metadata, name)
+
+
+# --- owner ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("FS-01")
+def test_a_new_instance_is_made_only_under_the_very_deployment_that_was_seen() -> None:
+    (made,) = creates(a_seen())
+    assert made.only_under == OnlyUnder(KEY, lock=KEY, uid=UID)
 
 
 # --- location -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from compute_cell_operator.network.plan import (
     plan_network,
 )
 from compute_cell_operator.told import Told
-from compute_operator_kit.intents import Delete, Ensure, build_new
+from compute_operator_kit.intents import Delete, Ensure, OnlyUnder, build_new
 from compute_operator_kit.keys import Kind, ObjectKey, Uid
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import JsonObject
@@ -82,6 +82,17 @@ def a_chain(
         {} if context is None else {CONTEXT: context},
         {} if context is None else {CONTEXT: claims},
     )
+
+
+@pytest.mark.spec("FS-01")
+def test_what_is_asked_for_is_made_only_under_a_live_owner() -> None:
+    (binding,) = plan_network(NetworkSeen((DEFAULT,)), DEMAND).intents
+    assert isinstance(binding, Ensure)
+    assert binding.only_under == OnlyUnder(KEY, lock=KEY, uid=UID)
+    (claim,) = plan_network(a_chain(claims=()), DEMAND).intents
+    assert isinstance(claim, Ensure)
+    context = A_CONTEXT.key
+    assert claim.only_under == OnlyUnder(context, lock=context, uid=A_CONTEXT.metadata.uid)
 
 
 def waits_for(seen: NetworkSeen) -> str:

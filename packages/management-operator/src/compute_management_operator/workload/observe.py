@@ -109,6 +109,11 @@ class Seen:
     # What a new deployment records for federation; "" where nobody federates, or can tell.
     hub_namespace: str = ""
 
+    @property
+    def is_reported(self) -> bool:
+        """Whether a pass before has written of its placements: it had its deployments once."""
+        return bool(member_list(self.status, "placements"))
+
 
 def is_new(metadata: Metadata) -> bool:
     """Whether all there is to do is to put our finalizer on it."""

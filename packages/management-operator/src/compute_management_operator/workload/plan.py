@@ -25,6 +25,7 @@ from compute_operator_kit.intents import (
     IfNone,
     IfUnchanged,
     Intent,
+    OnlyUnder,
     Owned,
     Plan,
     RemoveFinalizer,
@@ -219,6 +220,7 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
                     wanted,
                     reasons.ABSENT,
                     initial=_born_with(seen),
+                    only_under=_find_guard(seen),
                     is_final=True,
                 )
                 yield created
@@ -227,6 +229,16 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
             case _:
                 # Going, waiting for a name, or not to be decided: an event brings us back.
                 continue
+
+
+def _find_guard(seen: Seen) -> OnlyUnder | None:
+    """A deployment that is missing again may have gone with a Workload whose deletion the cache has
+    not seen. The first ones of a Workload are made without the read: there, the status of the same
+    pass meets the conflict.
+    """
+    if not seen.is_reported:
+        return None
+    return OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
 
 
 def _born_with(seen: Seen) -> JsonMapping:

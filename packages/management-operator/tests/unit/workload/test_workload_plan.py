@@ -24,6 +24,7 @@ from compute_operator_kit.intents import (
     Ensure,
     IfNone,
     IfUnchanged,
+    OnlyUnder,
     Plan,
     RemoveFinalizer,
 )
@@ -90,6 +91,18 @@ def test_a_deployment_is_born_with_what_federation_records_and_is_not_held_to_it
     there = replace(seen, deployments=(build.a_deployment("texas", "DFW"),))
     kept = next(one for one in plan(there) if isinstance(one, Ensure))
     assert not kept.initial
+
+
+@pytest.mark.spec("FS-01")
+def test_only_a_deployment_that_is_missing_again_costs_a_read_of_its_workload(
+    build: Builders,
+) -> None:
+    seen = build.a_moment()
+    first = next(one for one in plan(seen) if isinstance(one, Ensure))
+    assert first.only_under is None
+    reported = replace(seen, status={"placements": [{"name": "texas"}]})
+    again = next(one for one in plan(reported) if isinstance(one, Ensure))
+    assert again.only_under == OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
 
 
 def test_a_created_deployment_is_told_once_it_stands(build: Builders) -> None:

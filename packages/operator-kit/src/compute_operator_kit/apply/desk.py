@@ -26,7 +26,7 @@ from compute_operator_kit.errors import (
 )
 from compute_operator_kit.guards import Locks, find_refusal
 from compute_operator_kit.holding import Memory, Part
-from compute_operator_kit.intents import Emit, Ensure, Guard, Intent, SetStatus
+from compute_operator_kit.intents import Emit, Ensure, Guard, Intent, OnlyUnder, SetStatus
 from compute_operator_kit.json_patch import PatchOp, PatchStep, pointer
 from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.kube import EVERYTHING, Kube, Writer
@@ -186,8 +186,16 @@ class Desk(msgspec.Struct, frozen=True):
             )
             locks.note(guard, asked_at, is_refused=why is not None)
             if why is not None:
+                self._await_root_gone(guard)
                 return Refusal(guard, why)
         return None
+
+    def _await_root_gone(self, guard: Guard) -> None:
+        """A root that is gone on the server and not in the cache: every child that the garbage
+        collector takes would wake the key, and be wanted again.
+        """
+        if isinstance(guard, OnlyUnder) and guard.uid is not None and guard.key == self.root:
+            self.gate.deleted(self.root, guard.key, guard.uid)
 
     def announce(self, doing: str, intent: Intent, paths: Sequence[str] = ()) -> None:
         """The world is about to change: one line, with paths and never with values."""

@@ -60,6 +60,8 @@ async def _send(desk: Desk, intent: SetStatus, found: Snapshot) -> Outcome:
         is_done=lambda live: isinstance(live, Absent) or _has_status(live, intent),
     )
     if isinstance(answer, Absent):
+        # Gone on the server and not in the cache: the key waits until the cache has seen it.
+        desk.note(found, answer)
         return Outcome(intent, Effect.SKIPPED, "Vanished")
     desk.memory.settle(intent.key, Part.STATUS)
     is_kept = _has_status(answer, intent)

@@ -9,7 +9,7 @@ from compute_cell_operator.deployment.observe import Seen
 from compute_cell_operator.deployment.rendering import render
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.network.plan import refer_to_location
-from compute_operator_kit.intents import Ensure, Owned
+from compute_operator_kit.intents import Ensure, OnlyUnder, Owned
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import OwnerReference
 from compute_operator_kit.wire import JsonMapping, JsonValue, member_object, member_text
@@ -66,4 +66,5 @@ def build_instance(seen: Seen, ordinal: int, *, location: str, has_network_gate:
     key = ObjectKey(seen.key.plane, INSTANCE, seen.key.namespace, name)
     # Whose it is tells whether a name that is taken is taken by us (cell.md 5.4).
     wanted = Owned(owners=(refer_to_owner(seen),))
-    return Ensure(key, wanted, reasons.SLOT_MISSING, initial=born)
+    under = OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
+    return Ensure(key, wanted, reasons.SLOT_MISSING, initial=born, only_under=under)
