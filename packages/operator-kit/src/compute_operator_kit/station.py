@@ -92,6 +92,8 @@ class Station:
         self._add(key, priority)
 
     def _add(self, key: ObjectKey, priority: Priority = Priority.FRESH) -> None:
+        if self._planes.find(key.plane) is None:
+            return  # its share may ask that plane's caches; an engagement lists everything again
         share = self.controller.share(key, self._planes)
         now = self._clock.monotonic()
         if self.queue.add(key, share, now=now, priority=priority):
@@ -187,7 +189,8 @@ class Station:
         for key, due in self._waiting.take_parked(plane).items():
             if due <= now:
                 self.wake(key)
-            else:  # a plane that answers reads and fails writes must not undo the back-off
+            elif self._planes.find(key.plane) is not None:
+                # A plane that answers reads and fails writes must not undo the back-off.
                 self.queue.add_at(key, self.controller.share(key, self._planes), due=due)
                 self._around.wake()
 
