@@ -131,6 +131,17 @@ class Hub:
         status["location"] = {"name": "us-dallas-1", "namespace": ""} if cells else None
         await self.world.set_status(HUB, DEPLOYMENT, name, status, await self.namespace())
 
+    async def hold_copy(self, name: str = WD) -> None:
+        """Keeps the hub's copy from going, as Karmada does until its cells have let go of it."""
+        await self._finalize_copy(name, ["karmada.io/binding-controller"])
+
+    async def release_copy(self, name: str = WD) -> None:
+        await self._finalize_copy(name, [])
+
+    async def _finalize_copy(self, name: str, finalizers: list[Json]) -> None:
+        body: JsonObject = {"metadata": {"finalizers": finalizers}}
+        await self.world.patch(HUB, DEPLOYMENT, name, body, await self.namespace())
+
     async def policies(self) -> list[str]:
         return await self.world.names(HUB, POLICY)
 

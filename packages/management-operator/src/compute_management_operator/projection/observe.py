@@ -24,6 +24,7 @@ from compute_operator_kit.mass_delete import SOON, Allowed, Held, Ruling
 from compute_operator_kit.objects import Absent, Metadata, OwnerReference, Snapshot, Unreadable
 from compute_operator_kit.wire import JsonObject, encode, member_object
 
+OWNER: Final = (DEPLOYMENT.api_version, DEPLOYMENT.kind)
 LARGEST: Final = 256 * 1024  # management.md 8.1, check 10: spec and status together
 
 
@@ -81,6 +82,9 @@ class Seen:
     found: Instance | Absent | Unreadable  # the project Instance of that name
     other_owners: tuple[OwnerReference, ...] = ()  # live deployments that own it besides ours
     is_project_deleting: bool = False
+    is_of_former_city: bool = (
+        False  # its own deployment on the hub is replaced, and it goes with it
+    )
     ruling: Ruling = field(default_factory=Allowed)
     since: Mapping[str, datetime] = field(default_factory=lambda: NOTHING)
     needs_cell_label: bool = True
@@ -112,6 +116,7 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
     project = None if isinstance(source, Absent) else read_project(source.metadata)
     projected = _projected(caches, fresh.place, key.name)
     deployment = _deployment(caches, fresh.place, source)
+    cell = _cell(caches, source)
     return Seen(
         key=key,
         source=source,
@@ -122,10 +127,11 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
         place=fresh.place,
         namespace_uid=fresh.namespace,
         deployment=deployment,
-        cell=_cell(caches, source),
+        cell=cell,
         found=projected,
         other_owners=_other_owners(caches, fresh.place, projected, deployment),
         is_project_deleting=_is_project_deleting(caches, fresh.place),
+        is_of_former_city=_is_of_former_city(caches, source, cell),
         ruling=fresh.ruling,
         since=known.since,
         needs_cell_label=known.needs_cell_label,
@@ -179,6 +185,22 @@ def _cell(caches: Caches, source: Instance | Absent) -> Cell | Absent:
     name = source.metadata.labels.get(labels.CELL, "")
     entry = caches.view(HUB, CLUSTER).entry("", name)
     return Absent() if entry is None else Cell(name, hub_indexes.read_routing(entry.metadata))
+
+
+def _is_of_former_city(caches: Caches, source: Instance | Absent, cell: Cell | Absent) -> bool:
+    """Whether the hub's deployment that owns it is gone, going, or still routed to its cell's city.
+
+    A city that is edited replaces that deployment, and the garbage collector takes its Instances.
+    """
+    if isinstance(source, Absent) or isinstance(cell, Absent):
+        return False
+    owner = source.metadata.controller
+    if owner is None or (owner.api_version, owner.kind) != OWNER:
+        return False
+    entry = caches.view(HUB, DEPLOYMENT).entry(source.key.namespace, owner.name)
+    if entry is None or entry.metadata.uid != owner.uid or entry.metadata.is_deleting:
+        return True
+    return hub_indexes.read_routing(entry.metadata) == cell.city_code
 
 
 def _other_owners(

@@ -571,3 +571,69 @@ def test_long_workload_name_is_shown_with_its_full_value() -> None:
         }
 
     play_hub(story)
+
+
+# --- a city that is edited in place ---------------------------------------------------------------
+
+BOTH_CITIES = {"dfw-1": "DFW", "lhr-1": "LHR"}
+
+
+async def move(hub: Hub) -> None:
+    await hub.world.patch(PROJECT, DEPLOYMENT, WD, {"spec": {"cityCode": "LHR"}})
+
+
+@pytest.mark.spec("FS-05")
+@pytest.mark.parametrize("is_shown_before", [True, False])
+def test_a_copy_of_the_former_city_that_is_about_to_go_is_no_intrusion(
+    *, is_shown_before: bool
+) -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.report(*WD_READY)
+        if is_shown_before:
+            await hub.project()
+        # The hub's copy of the deployment takes a while to go, and the Instance goes with it.
+        await hub.hold_copy()
+        await move(hub)
+        if not is_shown_before:
+            await hub.world.sleep(1)
+            await hub.show()
+        await hub.world.sleep(600)
+        assert await quarantined(hub) == ""
+        assert await hub.is_shown() is is_shown_before
+        await hub.release_copy()
+        await hub.world.eventually(hub.is_not_shown)
+        assert "QuarantinedCellCityMismatch" not in hub.process.reasons()
+
+    play_hub(story, clusters=BOTH_CITIES)
+
+
+@pytest.mark.spec("FS-05")
+def test_a_copy_of_the_former_city_that_stays_is_quarantined_when_its_time_is_over() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.project()
+        await hub.hold_copy()
+        await move(hub)
+        await hub.world.sleep(14 * 60)
+        assert await quarantined(hub) == ""
+        await hub.world.sleep(2 * 60)
+        assert await quarantined(hub) == "cell_city_mismatch"
+        assert hub.process.reasons().count("QuarantinedCellCityMismatch") == 1
+        writes = len(hub.world.writes())
+        await hub.say(*READY)
+        await hub.world.sleep(60)
+        assert len(hub.world.writes()) == writes
+
+    play_hub(story, clusters=BOTH_CITIES, is_clean=False)
+
+
+@pytest.mark.spec("FS-05")
+def test_a_copy_from_a_city_its_deployment_never_had_is_an_intrusion_at_once() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.show(labels={labels.CELL: "lhr-1"})
+        await hub.world.sleep(2)
+        assert await quarantined(hub) == "cell_city_mismatch"
+
+    play_hub(story, clusters=BOTH_CITIES, is_clean=False)

@@ -136,6 +136,14 @@ def test_cell_of_another_city_is_a_mismatch() -> None:
     assert quarantined(elsewhere) == "cell_city_mismatch"
 
 
+@pytest.mark.spec("FS-05")
+def test_cell_of_the_former_city_has_as_long_as_an_absent_deployment() -> None:
+    seen = replace(a_moment(cell=Cell("dfw-1", "LHR")), is_of_former_city=True)
+    assert judged(seen) == Retryable(reasons.STILL_TERMINATING, PATIENCE)
+    late = {reasons.STILL_TERMINATING: NOW - PATIENCE}
+    assert quarantined(replace(seen, since=late)) == "cell_city_mismatch"
+
+
 @pytest.mark.spec("M-69")
 def test_cell_that_is_not_named_is_unknown_where_it_is_required() -> None:
     unnamed = a_moment(source=a_source(labels=without(labels.CELL)), cell=Absent())

@@ -66,5 +66,5 @@ def _fingerprint(source: Instance) -> str:
 
 def _remembered(seen: Seen) -> tuple[Intent, ...]:
     """A patience that ran out stays run out: forgotten, it would begin again at the next look."""
-    kept = (reasons.DEPLOYMENT_MISSING, reasons.IDENTITY_INCOMPLETE)
+    kept = (reasons.DEPLOYMENT_MISSING, reasons.IDENTITY_INCOMPLETE, reasons.STILL_TERMINATING)
     return tuple(Wait(seen.key, reason, RESYNC) for reason in kept if reason in seen.since)

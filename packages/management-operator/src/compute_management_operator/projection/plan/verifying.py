@@ -123,7 +123,7 @@ def deployment_is_there(seen: Seen, source: Instance, now: datetime) -> Blocker 
     return _deployment_absent(seen, now) if isinstance(seen.deployment, Absent) else None
 
 
-def cell_serves_the_city(seen: Seen, source: Instance, now: datetime) -> Blocker | None:  # noqa: ARG001
+def cell_serves_the_city(seen: Seen, source: Instance, now: datetime) -> Blocker | None:
     name = source.metadata.labels.get(labels.CELL, "")
     if not name:
         if not seen.needs_cell_label:
@@ -136,7 +136,10 @@ def cell_serves_the_city(seen: Seen, source: Instance, now: datetime) -> Blocker
         seen.cell.city_code != seen.deployment.city_code
     ):
         message = f'Cell "{name}" serves another city than the deployment\'s'
-        return Terminal(QuarantineReason.CELL_CITY_MISMATCH, message)
+        late = Terminal(QuarantineReason.CELL_CITY_MISMATCH, message)
+        if not seen.is_of_former_city:
+            return late
+        return _patiently(seen, reasons.STILL_TERMINATING, late, now)
     return None
 
 
