@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from management_builders.documents import a_workload_document
-from management_builders.world import World, condition_of, play
+from management_builders.documents import (
+    a_document,
+    a_network_document,
+    a_workload_document,
+)
+from management_builders.world import Run, World, condition_of, play
 
-from compute_management_operator.kinds import DEPLOYMENT, PROJECT, WORKLOAD
+from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE, PROJECT, WORKLOAD
 from compute_management_operator.plane_names import HUB, ROOT
 from compute_operator_kit.errors import InvalidSpecError
 from compute_operator_kit.keys import PlaneName, Role
 from compute_sim_planes.fault_links import Link
+from compute_sim_planes.history import Request
 
 
 @pytest.mark.spec("M-80", "M-87")
@@ -40,6 +45,45 @@ def test_a_project_is_served_from_ready_to_gone_and_its_end_touches_no_other() -
     done = play(scenario)
     created = [one for one in done.world.writes(plane="acme", verb="create") if one.status == 201]
     assert len(created) == 1
+
+
+async def place_in_team(world: World, *workloads: str) -> None:
+    """Workloads that are placed, in a namespace of a project of Milo's."""
+    await world.start_milo()
+    await world.add_milo_project("acme", "DFW")
+    world.process(writes_events=True).start()
+    await world.create_patiently("acme", a_document(NAMESPACE, "team", ""))
+    await world.create_patiently("acme", a_network_document(namespace="team"))
+    for name in workloads:
+        await world.create_patiently("acme", a_workload_document(name, namespace="team"))
+    await world.sleep(60)
+    assert len(await world.listed("acme", DEPLOYMENT, "team")) == len(workloads)
+
+
+def refused_events(done: Run) -> list[Request]:
+    written = done.world.writes(kind="Event")
+    assert any(one.status == 201 for one in written)
+    return [one for one in written if one.status == 403]
+
+
+@pytest.mark.spec("FS-06")
+def test_no_event_is_written_into_a_project_that_goes() -> None:
+    async def scenario(world: World) -> None:
+        await place_in_team(world, "web")
+        await world.delete(ROOT, PROJECT, "acme")
+        await world.eventually(lambda: world.is_gone(ROOT, PROJECT, "acme"), within=120)
+
+    assert refused_events(play(scenario)) == []
+
+
+@pytest.mark.spec("FS-06")
+def test_a_namespace_that_goes_refuses_one_event_and_is_sent_no_other() -> None:
+    async def scenario(world: World) -> None:
+        await place_in_team(world, "api", "db", "web")
+        await world.delete("acme", NAMESPACE, "team", "")
+        await world.eventually(lambda: world.is_gone("acme", NAMESPACE, "team", ""), within=120)
+
+    assert len(refused_events(play(scenario))) <= 1
 
 
 @pytest.mark.spec("M-98")

@@ -20,6 +20,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from compute_operator_kit.answers import NAMESPACE_ABSENT, NAMESPACE_TERMINATING
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.errors import ReconcileError, ThrottledError
 from compute_operator_kit.intents import Emit
@@ -47,6 +48,10 @@ REFILL: Final = timedelta(minutes=5)
 # kind first (neighbours.md 2.1), and that is where the story of a Workload begins.
 TRIES: Final = 5
 LONGEST_PAUSE: Final = timedelta(seconds=30)
+# A namespace that is terminating, or gone, takes no Event about any object in it: for so long it is
+# not asked again. One that is made again under its name has to wait for the rest of it.
+CLOSED_FOR: Final = timedelta(minutes=1)
+CLOSED: Final = frozenset({NAMESPACE_TERMINATING, NAMESPACE_ABSENT})
 # How long what is worth telling waits for what is to be done, and how often it looks.
 GIVES_WAY_FOR: Final = timedelta(seconds=30)
 LOOKS_EVERY: Final = timedelta(milliseconds=250)
@@ -146,6 +151,7 @@ class Recorder:
         self._idle.set()
         self._repeats: OrderedDict[tuple[About, str, str], Repeat] = OrderedDict()
         self._buckets: OrderedDict[About, Bucket] = OrderedDict()
+        self._closed: dict[tuple[PlaneName, str], timedelta] = {}  # namespaces, each until when
         self._dropped = 0
 
     @property
@@ -190,10 +196,15 @@ class Recorder:
     async def _write_all(self, plane: PlaneName) -> None:
         pending = self._pending[plane]
         for _ in range(len(pending)):  # what comes meanwhile gives way again
+            noted = pending.popleft()
             try:
-                await self._write(pending.popleft())
-            except (ReconcileError, UndecodableError, TimeoutError) as cause:
-                self._drop(cause.reason if isinstance(cause, ReconcileError) else "Unreadable")
+                await self._write(noted)
+            except ReconcileError as cause:
+                if cause.reason in CLOSED:
+                    self._close(_about(noted.emit))
+                self._drop(cause.reason)
+            except (UndecodableError, TimeoutError):
+                self._drop("Unreadable")
         self._busy.discard(plane)
         if pending:
             self._wake.set()
@@ -204,6 +215,9 @@ class Recorder:
 
     async def _write(self, noted: Noted) -> None:
         emit, now = noted.emit, noted.at
+        if self._is_closed(_about(emit)):
+            self._drop(NAMESPACE_TERMINATING)
+            return
         repeat, is_repeated = self._count(emit, now)
         if not self._take_token(_about(emit)):
             self._drop("RateLimited")
@@ -223,6 +237,15 @@ class Recorder:
         body, fresh = self._body(emit, repeat), _event_key(_about(emit), repeat.name)
         # A name that is taken is this very Event: the answer to an earlier attempt was lost.
         await self._patiently(lambda: kube.create(fresh, body))
+
+    def _close(self, about: About) -> None:
+        now = self._clock.monotonic()
+        self._closed = {place: until for place, until in self._closed.items() if until > now}
+        self._closed[_place_of(about)] = now + CLOSED_FOR
+
+    def _is_closed(self, about: About) -> bool:
+        until = self._closed.get(_place_of(about))
+        return until is not None and until > self._clock.monotonic()
 
     async def _patiently(self, send: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
         """What a server answers once it no longer puts us off; only its own plane waits."""
@@ -309,6 +332,10 @@ def _patch_body(repeat: Repeat) -> JsonObject:
 
 def _event_key(about: About, name: str) -> ObjectKey:
     return ObjectKey(about.key.plane, EVENT, _namespace_for(about), name)
+
+
+def _place_of(about: About) -> tuple[PlaneName, str]:
+    return about.key.plane, _namespace_for(about)
 
 
 def _namespace_for(about: About) -> str:

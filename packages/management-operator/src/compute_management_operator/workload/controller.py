@@ -71,10 +71,11 @@ class WorkloadSteps:
         return seen
 
     def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
-        return plan.plan(seen)
+        return plan.leave_out_events(seen, plan.plan(seen))
 
     def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:
-        return report(seen, applied, now) + self.told.tell(seen, applied)
+        told = report(seen, applied, now) + self.told.tell(seen, applied)
+        return plan.leave_out_events(seen, told)
 
 
 def build(

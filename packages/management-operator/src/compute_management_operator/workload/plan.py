@@ -79,6 +79,13 @@ class NameTaken:
 Verdict: TypeAlias = Placed | ToCreate | NotServed | Undecided | NameHeld | NameTaken
 
 
+def leave_out_events(seen: Seen, decided: Plan) -> Plan:
+    """The namespaces of a project that is being deleted take no Events any more."""
+    if not seen.is_project_deleting:
+        return decided
+    return Plan(tuple(one for one in decided if not isinstance(one, Emit)))
+
+
 def plan(seen: Seen) -> Plan:
     if seen.metadata.is_deleting:
         return _finalize(seen)

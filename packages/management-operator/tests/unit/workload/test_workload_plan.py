@@ -13,6 +13,7 @@ from compute_management_operator.workload.observe import Deployment, NetworkName
 from compute_management_operator.workload.plan import (
     NameHeld,
     NameTaken,
+    leave_out_events,
     leftovers,
     plan,
     verdicts,
@@ -276,6 +277,16 @@ def test_a_deployment_that_goes_is_recreated_only_once_it_is_gone(build: Builder
     going = build.a_deployment("texas", "DFW", is_deleting=True)
     assert not plan(build.a_moment(deployments=(going,))).writes
     assert created(plan(build.a_moment())) == ["web-texas-dfw"]
+
+
+@pytest.mark.spec("FS-06")
+def test_no_event_is_about_what_goes_with_its_project(build: Builders) -> None:
+    there = (build.a_deployment("texas", "DFW"),)
+    seen = replace(build.a_moment(is_deleting=True), deployments=there)
+    decided = plan(seen)
+    assert leave_out_events(seen, decided) == decided
+    going = replace(seen, is_project_deleting=True)
+    assert [type(one) for one in leave_out_events(going, decided)] == [Delete]
 
 
 @pytest.mark.spec("M-25")

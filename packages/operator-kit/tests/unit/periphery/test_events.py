@@ -13,12 +13,14 @@ from typing_extensions import override
 from compute_operator_kit.errors import (
     ForbiddenError,
     ReconcileError,
+    RejectedError,
     ThrottledError,
     UnavailableError,
 )
 from compute_operator_kit.events import (
     AT_ONCE,
     BURST,
+    CLOSED_FOR,
     EVENT,
     GIVES_WAY_FOR,
     LOOKS_EVERY,
@@ -108,6 +110,23 @@ async def world() -> AsyncIterator[World]:
     yield world
     running.cancel()
     await asyncio.wait({running})
+
+
+@pytest.mark.spec("FS-06")
+@pytest.mark.parametrize("reason", ["NamespaceTerminating", "NamespaceAbsent"])
+async def test_a_namespace_that_goes_is_not_asked_again_for_a_minute(
+    world: World, reason: str
+) -> None:
+    world.events.next_error = RejectedError(reason, "creating Event: refused")
+    await world.record(an_emit("api"), an_emit("db"), an_emit("web"))
+    assert (world.events.asked, world.recorder.dropped) == (1, 3)
+    elsewhere = an_emit("web")
+    elsewhere = replace(elsewhere, key=replace(elsewhere.key, namespace="other"))
+    await world.record(elsewhere)
+    assert world.events.writes == ["create"]
+    world.clock.pass_time(CLOSED_FOR)
+    await world.record(an_emit("web"))
+    assert world.events.writes == ["create", "create"]
 
 
 def an_emit(
