@@ -23,13 +23,14 @@ from compute_management_operator.project_namespaces import ProjectNamespaces
 from compute_management_operator.projection import mapping, status
 from compute_management_operator.projection.behind import is_behind
 from compute_management_operator.projection.lookups import Lookups
+from compute_management_operator.projection.made import MadeLately
 from compute_management_operator.projection.observe import Fresh, Known, Seen, observe
 from compute_management_operator.projection.plan import plan
 from compute_management_operator.stopwatch import Stopwatch
 from compute_operator_kit.cache import Caches, Change
 from compute_operator_kit.controller import Controller, Watch
 from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.intents import Ensure, Plan, SetStatus
+from compute_operator_kit.intents import Delete, Ensure, Plan, SetStatus
 from compute_operator_kit.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.mass_delete import MassDeleteGuard
@@ -75,6 +76,7 @@ class Projection:
         self._tools = tools
         self._namespaces = namespaces
         self._episodes = Episodes()
+        self._made = MadeLately()
         self._guard = MassDeleteGuard()
         reads = FreshReads(tools.reach, WRITER)
         self._lookups = Lookups(reads, namespaces, self._guard, tools.clock)
@@ -109,6 +111,7 @@ class Projection:
             raise
         if fresh is None:
             self._episodes.end(key)
+            self._made.forget(key)
             self._lag.end_key(key)
             return Result()
         steps = ProjectionSteps(fresh, self._known(key))
@@ -122,6 +125,7 @@ class Projection:
             since=self._episodes.of(key),
             needs_cell_label=self._tools.settings.projection.require_cell_label,
             operator=self._tools.operator,
+            was_made=key in self._made,
         )
 
     async def _resolve(self, key: ObjectKey, caches: Caches) -> Result:
@@ -147,6 +151,10 @@ class Projection:
             match outcome.intent:
                 case Ensure(key=key, reason=reason) if key.plane == HUB:
                     self._log_quarantine(seen, reason, outcome.effect)
+                case Ensure(uid=None) if outcome.effect is Effect.WRITTEN:
+                    self._made.add(seen.key)
+                case Delete():
+                    self._made.forget(seen.key)  # missing by our own act, it is made without a read
                 case SetStatus():
                     self._lag.end(seen.key, outcome.effect)
                 case _:

@@ -89,6 +89,7 @@ class Seen:
     since: Mapping[str, datetime] = field(default_factory=lambda: NOTHING)
     needs_cell_label: bool = True
     operator: ObjectKey | None = None
+    was_made: bool = False  # its projection, by this process
 
     @property
     def hub_uid(self) -> str | None:
@@ -103,6 +104,7 @@ class Known:
     since: Mapping[str, datetime] = field(default_factory=lambda: NOTHING)
     needs_cell_label: bool = True
     operator: ObjectKey | None = None
+    was_made: bool = False  # a projection of the Instance, lately
 
 
 def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen | None:
@@ -136,6 +138,7 @@ def observe(key: ObjectKey, caches: Caches, fresh: Fresh, known: Known) -> Seen 
         since=known.since,
         needs_cell_label=known.needs_cell_label,
         operator=known.operator,
+        was_made=known.was_made,
     )
 
 

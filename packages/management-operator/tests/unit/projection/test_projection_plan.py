@@ -23,12 +23,15 @@ from management_builders.projection import (
 
 from compute_api_types import labels, names, reasons
 from compute_api_types.reasons import QuarantineReason
+from compute_management_operator.kinds import DEPLOYMENT, INSTANCE
+from compute_management_operator.plane_names import HUB
+from compute_management_operator.projection.made import MOST, MadeLately
 from compute_management_operator.projection.observe import LARGEST, Seen
 from compute_management_operator.projection.plan import plan
 from compute_management_operator.projection.plan.verifying import PATIENCE, SAFETY
 from compute_operator_kit.compare import compare
-from compute_operator_kit.intents import Delete, Emit, Ensure, IfGone, Owned, Plan, Wait
-from compute_operator_kit.keys import Uid
+from compute_operator_kit.intents import Delete, Emit, Ensure, IfGone, OnlyUnder, Owned, Plan, Wait
+from compute_operator_kit.keys import ObjectKey, Uid
 from compute_operator_kit.mass_delete import Held
 from compute_operator_kit.objects import Absent, OwnerReference, Unreadable
 from compute_operator_kit.wire import JsonObject
@@ -56,6 +59,27 @@ def test_projection_belongs_to_the_projects_own_deployment_alone() -> None:
     assert made.wanted.owners == (OURS,)
     assert made.wanted.has_only_these_owners
     assert not made.wanted.owners[0].controller
+
+
+@pytest.mark.spec("FS-01")
+def test_only_a_projection_that_is_missing_again_costs_a_read_of_its_deployment() -> None:
+    assert ensured(a_moment()).only_under is None
+    again = ensured(replace(a_moment(), was_made=True)).only_under
+    owner = ObjectKey(PROJECTED.plane, DEPLOYMENT, PROJECTED.namespace, OURS.name)
+    assert again == OnlyUnder(owner, lock=owner, uid=OURS.uid)
+
+
+def test_what_was_made_is_remembered_within_bounds() -> None:
+    made = MadeLately()
+    keys = [ObjectKey(HUB, INSTANCE, "ns", f"web-{number}") for number in range(MOST + 1)]
+    for key in keys:
+        made.add(key)
+    assert len(made) == MOST
+    assert keys[0] not in made
+    assert keys[-1] in made
+    made.forget(keys[-1])
+    made.forget(keys[-1])
+    assert keys[-1] not in made
 
 
 @pytest.mark.spec("M-65")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from compute_management_operator.kinds import INSTANCE
+from compute_management_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_management_operator.projection.observe import Deployment, Instance, Seen
 from compute_management_operator.projection.plan import quarantine
 from compute_management_operator.projection.plan.building import keep, make
@@ -15,7 +15,7 @@ from compute_management_operator.projection.plan.verifying import (
     Terminal,
     find_blocker,
 )
-from compute_operator_kit.intents import Intent, Plan, Wait
+from compute_operator_kit.intents import Intent, OnlyUnder, Plan, Wait
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Absent
 
@@ -51,9 +51,16 @@ def _project(seen: Seen, source: Instance) -> tuple[Intent, ...]:
         # Nothing new is shown of what is on its way out, or into what cannot be read.
         return ()
     place = seen.place
-    return (
-        make(ObjectKey(place.plane, INSTANCE, place.namespace, seen.key.name), source, deployment),
-    )
+    key = ObjectKey(place.plane, INSTANCE, place.namespace, seen.key.name)
+    return (make(key, source, deployment, only_under=_find_guard(seen, deployment)),)
+
+
+def _find_guard(seen: Seen, deployment: Deployment) -> OnlyUnder | None:
+    """Missing again, it may have gone with a deployment whose deletion no cache has seen."""
+    if seen.place is None or not seen.was_made:
+        return None
+    owner = ObjectKey(seen.place.plane, DEPLOYMENT, seen.place.namespace, deployment.metadata.name)
+    return OnlyUnder(owner, lock=owner, uid=deployment.metadata.uid)
 
 
 def _is_going(seen: Seen, source: Instance, deployment: Deployment) -> bool:

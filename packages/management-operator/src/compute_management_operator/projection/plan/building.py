@@ -11,7 +11,7 @@ from compute_api_types import labels, reasons
 from compute_management_operator.kinds import DEPLOYMENT
 from compute_management_operator.projection.observe import Deployment, Instance
 from compute_management_operator.projection.status import is_provisional
-from compute_operator_kit.intents import Delete, Ensure, Owned
+from compute_operator_kit.intents import Delete, Ensure, OnlyUnder, Owned
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import OwnerReference
 
@@ -19,10 +19,17 @@ from compute_operator_kit.objects import OwnerReference
 COMPLETED_LABELS: Final = (*labels.LINKING_LABELS, labels.CELL, *labels.IDENTITY_LABELS)
 
 
-def make(key: ObjectKey, source: Instance, deployment: Deployment) -> Ensure:
+def make(
+    key: ObjectKey,
+    source: Instance,
+    deployment: Deployment,
+    *,
+    only_under: OnlyUnder | None = None,
+) -> Ensure:
     """The projection that is not there yet."""
     wanted = derive_owned(source, deployment, held={})
-    return Ensure(key, wanted, reasons.ABSENT, provisional=is_provisional(source, {}))
+    is_held = is_provisional(source, {})
+    return Ensure(key, wanted, reasons.ABSENT, provisional=is_held, only_under=only_under)
 
 
 def keep(found: Instance, source: Instance, deployment: Deployment) -> Ensure | Delete:
