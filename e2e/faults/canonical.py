@@ -1,4 +1,7 @@
-"""Objects without what differs from run to run: identities, versions, times, managers.
+"""Objects without what differs from run to run: identities, versions, generations, times, managers.
+
+How often a spec was written is no state; how far behind it an observer is, is: `observedGeneration`
+is counted from the object's own generation.
 
 UIDs are drawn in the order of events, and names of hub namespaces are made of them, so every UID
 that a run gave out is replaced by what it stands for; then two runs that ended alike read alike.
@@ -11,14 +14,18 @@ from typing import Final
 
 import orjson
 
+from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from compute_sim_planes.history import Commit, History
 from e2e.faults.state import Spot, State, derive_state
-from e2e.objects import text_at
+from e2e.objects import generation_of, text_at
 
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_DROPPED: Final = frozenset({"uid", "resourceVersion", "managedFields", "selfLink"})
+_DROPPED: Final = frozenset({"uid", "resourceVersion", "generation", "managedFields", "selfLink"})
+_OBSERVED: Final = "observedGeneration"
+# Given out in the order of events: a copy's note of a generation, and the provider's addresses.
+_DRAWN: Final = {labels.PROJECT_GENERATION: "generation", "networkIP": "address"}
 # Lists that are sets: whoever came first stands first.
 _SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
 # They tell what happened and who leads, not how things are.
@@ -49,13 +56,17 @@ class Canon:
     def spot(self, spot: Spot) -> Spot:
         return Spot(spot.plane, spot.kind, self.text(spot.key))
 
-    def value(self, found: JsonValue, name: str = "") -> JsonValue:
+    def value(self, found: JsonValue, name: str = "", generation: int = 0) -> JsonValue:
         if isinstance(found, dict):
             kept = {key: value for key, value in found.items() if key not in _DROPPED}
-            return {self.text(key): self.value(kept[key], key) for key in sorted(kept)}
+            return {self.text(key): self.value(kept[key], key, generation) for key in sorted(kept)}
         if isinstance(found, list):
-            listed = [self.value(one) for one in found]
+            listed = [self.value(one, generation=generation) for one in found]
             return sorted(listed, key=orjson.dumps) if name in _SETS else listed
+        if name == _OBSERVED and isinstance(found, int):
+            return found - generation
+        if name in _DRAWN:
+            return f"<{_DRAWN[name]}>"
         return self.text(found) if isinstance(found, str) else found
 
 
@@ -65,7 +76,7 @@ def derive_canonical_state(history: History) -> State:
     found: State = {}
     for spot, document in derive_state(history).items():
         if spot.kind not in RECORDS:
-            value = canon.value(document)
+            value = canon.value(document, generation=generation_of(document))
             found[canon.spot(spot)] = value if isinstance(value, dict) else {}
     return found
 

@@ -1,20 +1,38 @@
-"""O1 and O2: a run with faults ends like the one without, and gets there by the same acts.
+"""O1, O2 and O8: a run with faults ends like the one without, gets there by the same acts, and
+delays no project that no fault touched.
 
-Both compare with a reference: the same scenario and seed, nothing injected.
+All compare with a reference: the same scenario and seed, nothing injected.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from compute_sim_planes.history import Commit, History, Injected
 from compute_sim_planes.oracles import Violation
 from e2e.faults.canonical import RECORDS, Canon, derive_canonical_state, shorten
+from e2e.faults.liveness import bystander_liveness
 from e2e.faults.state import Spot, State, spot_of
 
 UPDATES_PER_FAULT: Final = 2
+
+
+def compare(history: History, reference: History, projects: Collection[str]) -> list[Violation]:
+    """Everything in which a run with faults differs from the one without and must not."""
+    delays = [
+        violation
+        for project in find_bystanders(history, projects)
+        for violation in bystander_liveness(history, reference, project)
+    ]
+    return [*end_state(history, reference), *update_summary(history, reference), *delays]
+
+
+def find_bystanders(history: History, projects: Collection[str]) -> list[str]:
+    """Projects that no fault touched: those beside the struck ones, where only projects were."""
+    struck = {entry.address.partition(" ")[0] for entry in history.of(Injected)}
+    return [] if struck - set(projects) else sorted(set(projects) - struck)
 
 
 def end_state(history: History, reference: History) -> list[Violation]:

@@ -26,7 +26,7 @@ from e2e.backends.sim.neighbours import NEIGHBOURS
 from e2e.backends.sim.rights import refusals
 from e2e.backends.sim.sizes import quota_rules
 from e2e.faults.audit_trail import audit_trail
-from e2e.faults.comparing import end_state, update_summary
+from e2e.faults.comparing import compare
 from e2e.faults.layout import Layout
 from e2e.faults.leaks import leaks_in_history, leaks_in_series
 from e2e.faults.orphans import no_orphans
@@ -34,7 +34,7 @@ from e2e.faults.ownership import ownership_in
 from e2e.faults.tenancy import tenancy
 from e2e.faults.truth import truthful_status
 
-ORACLES: Final = ("O1", "O2", "O3", "O4", "O5", "O6", "O7", "O9", "O10", "O11")
+ORACLES: Final = ("O1", "O2", "O3", "O4", "O5", "O6", "O7", "O8", "O9", "O10", "O11")
 SETTLE: Final = timedelta(seconds=60)
 # management.md 7: a deployment that no cell reports is *waiting* for a minute, then says so. O3
 # allows twice the longest tier that applies, and this one does where no cell's operator runs.
@@ -110,13 +110,10 @@ def _judge_federation(history: History, layout: Layout) -> list[Violation]:
     ]
 
 
-def compare(backend: SimBackend, reference: SimBackend) -> list[str]:
+def judge_against(backend: SimBackend, reference: SimBackend) -> list[str]:
     """Violations of a run with faults against the same without."""
-    found = [
-        *end_state(backend.history, reference.history),
-        *update_summary(backend.history, reference.history),
-    ]
-    return [str(one) for one in found]
+    projects = [place.project for place in backend.places]
+    return [str(one) for one in compare(backend.history, reference.history, projects)]
 
 
 def layout_of(backend: SimBackend) -> Layout:

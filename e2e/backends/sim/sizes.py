@@ -38,7 +38,7 @@ def quota_rules(layout: Layout) -> QuotaRules:
     return QuotaRules(
         cells={cell: cell for cell in layout.cells - layout.lost},
         size_of=derive_size,
-        # Whether quota is away is told by those who claim: management reaches a project that a
-        # cell is cut from.
-        operators=lambda identity: identity in layout.cells,
+        # Whether quota is away is seen by the cell that claims: management, and other cells, reach
+        # a project that it is cut from.
+        claims_for=lambda identity, cell: identity == cell,
     )

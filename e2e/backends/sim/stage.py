@@ -23,7 +23,7 @@ from compute_sim_planes.fault_plans import FaultPlan
 from e2e.backends.port import Backend, Needs
 from e2e.backends.rights import used_rights
 from e2e.backends.sim.backend import SimBackend
-from e2e.backends.sim.judging import ORACLES, compare, judge, rest
+from e2e.backends.sim.judging import ORACLES, judge, judge_against, rest
 from e2e.faults.leaks import ListeningHandler
 from e2e.rights import keep_record
 
@@ -88,7 +88,7 @@ class SimStage:
         keep_record(plan.scenario, used_rights(backend.history, (c.name for c in needs.cells)))
         if plan.faults:
             reference, more = play_once(replace(plan, faults=()), needs, body)
-            violations += [*more, *compare(backend, reference)]
+            violations += [*more, *judge_against(backend, reference)]
         if violations:
             raise ScenarioError("\n".join(violations))
 

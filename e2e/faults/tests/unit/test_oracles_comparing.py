@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from compute_api_types import labels
 from compute_api_types.wire import JsonObject
-from e2e.faults.comparing import end_state, update_summary
+from e2e.faults.comparing import compare, end_state, update_summary
 from e2e.faults.testing import Script, an_object
 
 UID = "3bea65ed-100f-4d8d-b0ef-c7cbf3074b4b"
@@ -19,6 +22,59 @@ def test_runs_that_differ_in_identities_and_times_alone_end_alike(
         status: JsonObject = {"seen": moment}
         one.write("management", "hub", an_object("Thing", f"ns-{uid}/web", status=status))
     assert end_state(script.history, another_script.history) == []
+
+
+def a_thing(generation: int, observed: int, **annotations: str) -> JsonObject:
+    metadata: JsonObject = {"generation": generation, "annotations": {**annotations}}
+    status: JsonObject = {
+        "observedGeneration": observed,
+        "conditions": [{"type": "Ready", "observedGeneration": observed}],
+    }
+    return an_object("Thing", "ns/web", metadata=metadata, status=status)
+
+
+@pytest.mark.spec("FS-07")
+def test_how_often_a_spec_was_written_is_no_state_and_how_far_it_was_seen_is(
+    script: Script, another_script: Script
+) -> None:
+    another_script.write("management", "hub", a_thing(2, 2, **{labels.PROJECT_GENERATION: "2"}))
+    script.write("management", "hub", a_thing(3, 3, **{labels.PROJECT_GENERATION: "3"}))
+    assert end_state(script.history, another_script.history) == []
+    script.write("management", "hub", a_thing(4, 3, **{labels.PROJECT_GENERATION: "3"}))
+    (found,) = end_state(script.history, another_script.history)
+    assert "observedGeneration" in found.message
+
+
+@pytest.mark.spec("FS-07")
+def test_which_address_a_provider_gave_is_no_state(script: Script, another_script: Script) -> None:
+    for one, address in ((script, "10.128.0.2"), (another_script, "10.128.0.3")):
+        status: JsonObject = {"networkInterfaces": [{"assignments": {"networkIP": address}}]}
+        one.write("provider", "dfw-1", an_object("Instance", "ns/web-0", status=status))
+    assert end_state(script.history, another_script.history) == []
+
+
+@pytest.mark.spec("FS-07")
+def test_whoever_no_fault_touched_is_judged_by_the_time_it_waited() -> None:
+    usual, slow = Script(), Script()
+    for script, seconds in ((usual, 0.5), (slow, 2.0)):
+        for project, uid in (("acme", UID), ("beta", OTHER_UID)):
+            federate(script, project, uid, seconds)
+    slow.history.add_injected("D2", "acme get WorkloadDeployment shop/web")
+    projects = ("acme", "beta")
+    assert [one.oracle for one in compare(slow.history, usual.history, projects)] == ["O8"]
+    # A fault on the hub touches everybody.
+    slow.history.add_injected("D1", "hub get WorkloadDeployment ns/web")
+    assert compare(slow.history, usual.history, projects) == []
+
+
+def federate(script: Script, project: str, uid: str, seconds: float) -> None:
+    """A deployment of a project, and its copy on the hub so much later."""
+    script.write("tenant", project, an_object("Namespace", "shop", uid))
+    script.write("tenant", project, an_object("WorkloadDeployment", "shop/web"))
+    script.wait(seconds)
+    noted: JsonObject = {"annotations": {labels.PROJECT_GENERATION: "1"}}
+    copy = an_object("WorkloadDeployment", f"ns-{uid}/web", metadata=noted)
+    script.write("management", "hub", copy)
 
 
 def test_an_object_that_is_left_missing_or_different_breaks_o1(

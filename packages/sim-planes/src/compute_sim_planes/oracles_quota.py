@@ -55,7 +55,9 @@ class QuotaRules:
     plane_of: Callable[[str], str] = _plane_of  # project → its plane in the history
     # What projects were granted before the history began, by plane.
     granted_before: Mapping[str, Size] = field(default_factory=dict[str, Size])
-    operators: Callable[[str], bool] = field(default=lambda identity: identity != "user")
+    # Whether an identity claims for a cell (by name): a plane that answers one cell may be away
+    # for another, and what management reaches says nothing of either.
+    claims_for: Callable[[str, str], bool] = field(default=lambda identity, _: identity != "user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,25 @@ class _Slot:
 
 
 @dataclass(slots=True)
-class _Project:
-    """What one project plane holds, and held when it last answered."""
+class _Sight:
+    """What one cell saw of a project plane when that last answered it."""
 
-    claims: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     seen: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     seen_at: datetime | None = None
     is_away: bool = False
     back_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Project:
+    """What one project plane holds, and what each cell saw of it."""
+
+    claims: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    sights: dict[str, _Sight] = field(default_factory=dict[str, _Sight])
     allowed: dict[str, Size] = field(default_factory=dict[str, Size])
+
+    def sight(self, cell: str) -> _Sight:
+        return self.sights.setdefault(cell, _Sight())
 
 
 def quota_safety(history: History, rules: QuotaRules) -> list[Violation]:
@@ -102,11 +114,12 @@ class _Replay:
         for entry in history.entries:
             if isinstance(entry, Commit):
                 self._commit(entry)
-            elif isinstance(entry, Request) and self._rules.operators(entry.caller.identity):
+            elif isinstance(entry, Request):
                 is_answer = 0 < entry.status < 500 and entry.status != 429
-                self._note_answer(entry.address.plane, entry.at, is_answer=is_answer)
-            elif isinstance(entry, Event) and self._rules.operators(entry.caller.identity):
-                self._note_answer(entry.plane, entry.at, is_answer=True)
+                who = entry.caller.identity
+                self._note_answer(who, entry.address.plane, entry.at, is_answer=is_answer)
+            elif isinstance(entry, Event):
+                self._note_answer(entry.caller.identity, entry.plane, entry.at, is_answer=True)
         self._judge_waits(history.now)
         return self._found
 
@@ -115,17 +128,18 @@ class _Replay:
 
     # what planes say -----------------------------------------------------------------------------
 
-    def _note_answer(self, plane: str, at: datetime, *, is_answer: bool) -> None:
+    def _note_answer(self, identity: str, plane: str, at: datetime, *, is_answer: bool) -> None:
         project = self._projects.get(plane)
         if project is None:
             return
-        if not is_answer:
-            project.is_away = True
-            return
-        if project.is_away:
-            project.back_at = at
-        project.is_away = False
-        project.seen, project.seen_at = dict(project.claims), at
+        for cell in self._rules.cells.values():
+            if not self._rules.claims_for(identity, cell):
+                continue
+            sight = project.sight(cell)
+            if is_answer:
+                sight.back_at = at if sight.is_away else sight.back_at
+                sight.seen, sight.seen_at = dict(project.claims), at
+            sight.is_away = not is_answer
 
     def _commit(self, commit: Commit) -> None:
         self._judge_waits(commit.at)
@@ -155,7 +169,7 @@ class _Replay:
     def _commit_claim(self, commit: Commit, after: JsonObject) -> None:
         project = self._project(commit.plane)
         _keep(project.claims, commit.key, after)
-        self._judge_sum(commit, project)
+        self._judge_sum(commit, project, after)
         self._judge_uniqueness(commit, after)
 
     def _project(self, plane: str) -> _Project:
@@ -185,10 +199,11 @@ class _Replay:
             self._blame(at, f"the gate of {slot} opened, and nobody can tell its project")
             return
         project = self._project(place[0])
+        sight = project.sight(self._cell(slot))
         now = project.claims.get(place[1])
-        is_recent = project.seen_at is not None and at - project.seen_at <= IN_FLIGHT
-        seen = project.seen.get(place[1]) if project.is_away or is_recent else None
-        is_away = project.is_away
+        is_recent = sight.seen_at is not None and at - sight.seen_at <= IN_FLIGHT
+        seen = sight.seen.get(place[1]) if sight.is_away or is_recent else None
+        is_away = sight.is_away
         doubts = [self._doubt(slot, instance, claim, is_away=is_away) for claim in (now, seen)]
         if all(doubts):
             self._blame(at, f"the gate of {slot} opened without a grant: {doubts[0]}")
@@ -221,7 +236,10 @@ class _Replay:
 
     # claims --------------------------------------------------------------------------------------
 
-    def _judge_sum(self, commit: Commit, project: _Project) -> None:
+    def _judge_sum(self, commit: Commit, project: _Project, after: JsonObject) -> None:
+        """Whenever more is granted; what was granted stays when the grants are lowered."""
+        more = Counter(_allocated(after))
+        more.subtract(_allocated(_decode(commit.before)))
         allowed = Counter(self._rules.granted_before.get(commit.plane, {}))
         for allowance in project.allowed.values():
             allowed.update(allowance)
@@ -229,7 +247,7 @@ class _Replay:
         for claim in project.claims.values():
             used.update(_allocated(claim))
         for resource_type, amount in used.items():
-            if amount > allowed[resource_type]:
+            if amount > allowed[resource_type] and more[resource_type] > 0:
                 over = f"{amount} of {resource_type} are granted, {allowed[resource_type]} allowed"
                 self._blame(commit.at, over)
 
@@ -256,18 +274,19 @@ class _Replay:
         """What must not last: a claim nobody needs, and one that records the dead."""
         wrong = dict(self._find_wrong())
         self._since = {key: self._since.get(key, now) for key in wrong}
-        for key, project in wrong.items():
-            since = max(self._since[key], project.back_at or self._since[key])
-            if not project.is_away and now - since > WITHIN and key not in self._told:
+        for key, sight in wrong.items():
+            since = max(self._since[key], sight.back_at or self._since[key])
+            if not sight.is_away and now - since > WITHIN and key not in self._told:
                 self._told.add(key)
                 self._blame(now, f"for {now - since}: {key[2]} ({key[1]} in {key[0]})")
 
-    def _find_wrong(self) -> Iterator[tuple[tuple[str, str, str], _Project]]:
+    def _find_wrong(self) -> Iterator[tuple[tuple[str, str, str], _Sight]]:
         for plane, project in self._projects.items():
             for key, claim in project.claims.items():
                 wrong = self._find_fault(key, claim)
                 if wrong:
-                    yield (plane, key, wrong), project
+                    cell = string_at(claim, "metadata", "labels", labels.SOURCE_CLUSTER)
+                    yield (plane, key, wrong), project.sight(cell)
 
     def _find_fault(self, key: str, claim: JsonObject) -> str:
         slot = self._slot_of(key, claim)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import orjson
+import pytest
 
 from compute_api_types import labels
 from compute_sim_planes.history import Caller, Commit, Entry, History, Request
@@ -69,6 +70,13 @@ def a_claim(
     }
 
 
+def a_grant(amount: int) -> JsonObject:
+    """More than was granted before, or less."""
+    bucket: JsonObject = {"amount": amount}
+    allowance: JsonObject = {"resourceType": labels.INSTANCES_RESOURCE, "buckets": [bucket]}
+    return {"spec": {"allowances": [allowance]}}
+
+
 def a_deployment(replicas: int) -> JsonObject:
     return {"metadata": {"uid": "wd"}, "spec": {"scaleSettings": {"minReplicas": replicas}}}
 
@@ -122,11 +130,11 @@ class Tale:
     def claim(self, found: JsonObject | None, name: str = "instance-web-0") -> None:
         self.put(PROJECT, "ResourceClaim", f"shop/{name}", found)
 
-    def ask(self, status: int = 200) -> None:
-        """The operator asks the project plane."""
+    def ask(self, status: int = 200, who: str = "operator") -> None:
+        """An operator asks the project plane."""
         address = Address(PROJECT, "get", "quota.miloapis.com", "resourceclaims", "", "", "")
         moment = START + timedelta(seconds=self.at)
-        caller = Caller("operator")
+        caller = Caller(who)
         self.entries.append(Request(1, moment, moment, caller, address, status, "", ()))
 
     def start(self, uid: str = "u1", *, claims: bool = True) -> None:
@@ -150,6 +158,7 @@ class Tale:
             cells={CELL: "dfw-1"},
             size_of=lambda _: ONE,
             granted_before={PROJECT: {labels.INSTANCES_RESOURCE: 5}},
+            claims_for=lambda identity, cell: (identity, cell) == ("operator", "dfw-1"),
         )
         return [violation.message for violation in quota_safety(history, rules)]
 
@@ -195,6 +204,23 @@ def test_while_the_plane_is_away_a_gone_predecessors_grant_is_safe() -> None:
     tale.start("u2", claims=False)
     tale.wait(600)
     assert tale.violations() == []
+
+
+@pytest.mark.spec("FS-07")
+def test_a_plane_that_answers_another_cell_is_still_away_for_this_one() -> None:
+    tale = Tale()
+    tale.start("u1")
+    tale.wait(10)
+    tale.ask(0, who="operator")
+    tale.instance(None)
+    tale.ask(200, who="another-cell")
+    tale.start("u2", claims=False)
+    assert tale.violations() == []
+    tale.wait(600)
+    tale.ask(200, who="another-cell")
+    assert tale.violations(61) == []
+    tale.ask(200, who="operator")
+    assert "does not record who runs on it" in tale.violations(61)[0]
 
 
 def test_while_the_plane_is_away_the_grant_of_somebody_who_lives_is_not() -> None:
@@ -271,14 +297,21 @@ def test_more_than_the_grants_allow_is_not_safe() -> None:
 
 def test_a_raised_grant_allows_more() -> None:
     tale = Tale()
-    allowance: JsonObject = {
-        "resourceType": labels.INSTANCES_RESOURCE,
-        "buckets": [{"amount": 1}],
-    }
-    grant: JsonObject = {"spec": {"allowances": [allowance]}}
-    tale.put(PROJECT, "ResourceGrant", "milo-system/more", grant)
+    tale.put(PROJECT, "ResourceGrant", "milo-system/more", a_grant(1))
     tale.claim(a_claim("u1", cell="", amount=6), "greedy")
     assert tale.violations() == []
+
+
+@pytest.mark.spec("FS-07")
+def test_what_was_granted_before_its_grant_was_lowered_is_safe_and_nothing_more() -> None:
+    tale = Tale()
+    tale.claim(a_claim("u1", cell="", amount=5), "early")
+    tale.put(PROJECT, "ResourceGrant", "milo-system/less", a_grant(-2))
+    tale.claim(a_claim("u1", cell="", amount=1, is_granted=False), "denied")
+    tale.claim(a_claim("u1", cell="", amount=5), "early")
+    assert tale.violations() == []
+    tale.claim(a_claim("u1", cell="", amount=1), "late")
+    assert tale.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 3 allowed"]
 
 
 def test_a_claim_without_instance_is_safe_while_its_slot_is_wanted() -> None:
