@@ -45,8 +45,7 @@ class Locks:
 
     def __init__(self) -> None:
         self._locks: dict[ObjectKey, _Lock] = {}
-        # The guard whose parent was found alive under a lock, and when it was asked; the oldest
-        # first.
+        # Guards that found their parent alive, by lock, and when each was asked; the oldest first.
         self._alive: OrderedDict[ObjectKey, tuple[OnlyUnder, timedelta]] = OrderedDict()
 
     def __len__(self) -> int:

@@ -56,7 +56,7 @@ class QuotaRules:
     # What projects were granted before the history began, by plane.
     granted_before: Mapping[str, Size] = field(default_factory=dict[str, Size])
     # Whether an identity claims for a cell (by name): a plane that answers one cell may be away
-    # for another, and what management reaches says nothing of either.
+    # for another, and management may reach what neither does.
     claims_for: Callable[[str, str], bool] = field(default=lambda identity, _: identity != "user")
 
 

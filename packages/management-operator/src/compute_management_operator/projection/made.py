@@ -1,7 +1,8 @@
 """Remembers of which hub Instances a projection was made lately. No I/O.
 
-A projection that is missing again may have gone with a deployment whose deletion the cache has not
-seen yet. Its deployment is read before it is made once more; the first time costs no read.
+Without it, a deployment that is gone, and not yet so in the cache, has its projections made again
+as often as the garbage collector takes them. Made once more, a projection costs a read of its
+deployment; the first time it costs none.
 """
 
 from __future__ import annotations

@@ -239,9 +239,9 @@ def _deployments(seen: Seen) -> Iterator[Intent]:
 
 
 def _find_guard(seen: Seen) -> OnlyUnder | None:
-    """A deployment that is missing again may have gone with a Workload whose deletion the cache has
-    not seen. The first ones of a Workload are made without the read: there, the status of the same
-    pass meets the conflict.
+    """A deployment that is missing again may have gone with its Workload, and the cache not know of
+    that. The first ones of a Workload are made without the read: there, the status of the same pass
+    meets the conflict.
     """
     if not seen.is_reported:
         return None

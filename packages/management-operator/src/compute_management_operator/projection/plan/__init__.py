@@ -56,7 +56,7 @@ def _project(seen: Seen, source: Instance) -> tuple[Intent, ...]:
 
 
 def _find_guard(seen: Seen, deployment: Deployment) -> OnlyUnder | None:
-    """Missing again, it may have gone with a deployment whose deletion no cache has seen."""
+    """Missing again, it may have gone with its deployment, and the cache not know of it."""
     if seen.place is None or not seen.was_made:
         return None
     owner = ObjectKey(seen.place.plane, DEPLOYMENT, seen.place.namespace, deployment.metadata.name)
