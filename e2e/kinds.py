@@ -58,6 +58,7 @@ PROJECT: Final = Kind(
 )
 CLAIM: Final = Kind(_QUOTA, "v1alpha1", "resourceclaims", "ResourceClaim")
 GRANT: Final = Kind(_QUOTA, "v1alpha1", "resourcegrants", "ResourceGrant")
+BUCKET: Final = Kind(_QUOTA, "v1alpha1", "allowancebuckets", "AllowanceBucket")
 NETWORK: Final = Kind(_NETWORKING, "v1alpha", "networks", "Network")
 LOCATION: Final = Kind(_NETWORKING, "v1alpha", "locations", "Location", is_namespaced=False)
 BINDING: Final = Kind(_NETWORKING, "v1alpha", "networkbindings", "NetworkBinding")
@@ -76,6 +77,7 @@ KINDS: Final = (
     PROJECT,
     CLAIM,
     GRANT,
+    BUCKET,
     NETWORK,
     LOCATION,
     BINDING,

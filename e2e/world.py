@@ -54,6 +54,7 @@ from e2e.documents import (
 from e2e.handles import Limit, Operator, Plane, RefusedError, merge_of, within
 from e2e.kinds import (
     BINDING,
+    BUCKET,
     CLAIM,
     CLUSTER,
     DEFINITION,
@@ -92,14 +93,19 @@ from e2e.objects import (
     version_of,
     without_generations,
 )
+from e2e.recorded.loading import Loader, Places
+from e2e.recorded.reading import DELETING, PROJECT_PLANE, RUNNING, read_recording
+from e2e.recorded.renaming import Renaming
 
 # The one door: what a scenario is written with.
 __all__ = [
     "ADMIN",
     "BINDING",
+    "BUCKET",
     "CLAIM",
     "CLUSTER",
     "DEFINITION",
+    "DELETING",
     "DEPLOYMENT",
     "DFW",
     "EVENT",
@@ -116,6 +122,7 @@ __all__ = [
     "POLICY",
     "PROJECT",
     "ROOT",
+    "RUNNING",
     "SINGLE",
     "SUBNET_CLAIM",
     "TENANT",
@@ -327,6 +334,25 @@ class World:
         await self.operator_of(cell).kill()
         await self.backend.cut_member(cell.name)
         self.backend.write_off(cell.name)
+
+    async def load_recorded(self, name: str, cell: Cell) -> None:
+        """Puts an installation of the Go operators in the place of ours, which are stopped before.
+
+        Its Workloads come while management still answers reviews and does not reach the project.
+        """
+        project = self.project.as_user(ADMIN)
+        recording = read_recording(name)
+        renaming = Renaming(project.name, project.namespace, cell.city)
+        (recorded,) = recording.of(PROJECT_PLANE, NAMESPACE)
+        renaming.learn(recorded, await project.get(NAMESPACE, project.namespace))
+        places = Places(project, await self.hub_of(project), await self.cell_of(cell, project))
+        loader = Loader(recording, places, renaming, self.eventually)
+        await self.operator_of(cell).stop()
+        await self.management.cut(project.name)
+        await loader.load_workloads()
+        await self.management.stop()
+        await self.management.heal(project.name)
+        await loader.load()
 
     async def grant(self, instances: int, *, project: Plane | None = None) -> None:
         """Sets what a project may run: so many instances of the size of the fixture."""

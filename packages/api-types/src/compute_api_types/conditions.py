@@ -33,6 +33,9 @@ RUNNING: Final = "Running"
 CELLS_REPORTING: Final = "CellsReporting"
 """On a hub WorkloadDeployment only; it belongs to the interpreter and never reaches a project."""
 
+# api.md 15: written by former releases of the Go operators, by nothing since.
+RETIRED: Final = frozenset({"Running"})
+
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
 LONGEST_MESSAGE: Final = 1024

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import reasons
-from compute_api_types.conditions import derive_message
+from compute_api_types.conditions import RETIRED, derive_message
 from compute_api_types.meta import TimestampError, format_timestamp, parse_timestamp
 from compute_operator_kit.wire import (
     Json,
@@ -88,7 +88,8 @@ def sanitise_conditions(status: JsonObject, stored: JsonObject, now: datetime) -
         if not isinstance(entry, dict):
             continue
         name = member_text(entry, "type")
-        if is_condition_type(name) and name not in safe and len(safe) < MOST_CONDITIONS:
+        is_shown = is_condition_type(name) and name not in RETIRED
+        if is_shown and name not in safe and len(safe) < MOST_CONDITIONS:
             safe[name] = _condition(entry, _stored(stored, name), now)
     return list(safe.values())
 

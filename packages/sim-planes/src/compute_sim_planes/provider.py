@@ -42,6 +42,8 @@ from compute_sim_planes.milo.conditions import Finding, derive_conditions, find_
 INSTANCES: Final = Resource("compute.datumapis.com", "v1alpha", "instances", "Instance")
 FINALIZER: Final = "unikraft.datumapis.com/finalizer"
 OURS: Final = ("Available", "Programmed")
+# Of the schema, and of the Go cell operator, which wrote our conditions while quota was waited for.
+UNWRITTEN: Final = ("Pending", "PendingQuota")
 RUNS_FOR: Final = timedelta(seconds=1)  # of images that end
 _SLOW: Final = re.compile(r"slow-([0-9]{1,6})")
 
@@ -279,4 +281,4 @@ class Provider:
 
 
 def _is_unwritten(entry: JsonObject | None) -> bool:
-    return entry is None or string_at(entry, "reason") == "Pending"
+    return entry is None or string_at(entry, "reason") in UNWRITTEN

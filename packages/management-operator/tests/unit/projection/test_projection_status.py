@@ -86,3 +86,10 @@ def test_conditions_of_no_shape_are_left_out() -> None:
         status["conditions"]
         == derive_status(replace(source, status=a_status(READY)), {}, NOW)["conditions"]
     )
+
+
+@pytest.mark.spec("OU-03")
+def test_a_retired_condition_of_a_former_operator_is_not_shown() -> None:
+    running: JsonObject = {**READY, "type": "Running", "reason": "Running"}
+    status = derive_status(a_source(status=a_status(running, READY)), {}, NOW)
+    assert status == derive_status(a_source(status=a_status(READY)), {}, NOW)

@@ -1,0 +1,367 @@
+"""An installation of the Go operators is taken over, from objects that were recorded there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import pytest
+
+from compute_api_types import labels
+from e2e.world import (
+    ADMIN,
+    BUCKET,
+    CLAIM,
+    DELETING,
+    DEPLOYMENT,
+    DFW,
+    INSTANCE,
+    POLICY,
+    RUNNING,
+    WORKLOAD,
+    JsonObject,
+    JsonValue,
+    Kind,
+    Needs,
+    Plane,
+    World,
+    annotations_of,
+    condition_of,
+    generation_of,
+    labels_of,
+    merge_of,
+    name_of,
+    number_at,
+    objects_at,
+    owners_of,
+    scenario,
+    text_at,
+    uid_of,
+    within,
+)
+
+LIMIT = 11  # instances of the recorded project, all in use
+WAITING = "extra-p-dfw-1"  # the Instance that has no quota
+ADOPTED = "compute.datumapis.com/adopted-template-hash"
+STRANGER, INTRUDER = "extra-p-dfw-2", "db-p-dfw-1"  # look-alikes on the cell and on the hub
+RUNS = {"api": 2, "batch": 4, "db": 1, "extra": 1, "web": 3}
+# Kinds that a user of the project sees, and those of every plane.
+SEEN = (WORKLOAD, DEPLOYMENT, INSTANCE)
+SETTINGS: dict[str, JsonObject] = {
+    "management": {"networking": "off", "projection": {"requireCellLabel": False}},
+    DFW.name: {"networking": "off"},
+}
+NEEDS = Needs(has_quota=True, has_own_projects=True, is_alone=True, settings=SETTINGS)
+SLOW = Needs(has_quota=True, has_own_projects=True, is_alone=True, is_slow=True, settings=SETTINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The planes in the moment before ours start."""
+
+    at: datetime
+    planes: tuple[tuple[Plane, tuple[Kind, ...]], ...]
+    uids: frozenset[str]
+    generations: dict[str, int]
+    claims: dict[str, str]
+    conditions: dict[tuple[str, str], str]
+
+
+async def _look(world: World) -> Before:
+    """What is there once the recorded installation was loaded."""
+    await world.sleep(2)  # what was loaded is in the record of every plane
+    project = world.project
+    hub, cell = await world.hub_of(project), await world.cell_of(DFW, project)
+    planes = (
+        (project, SEEN),
+        (hub, (DEPLOYMENT, INSTANCE, POLICY)),
+        (cell, (DEPLOYMENT, INSTANCE)),
+    )
+    found = [one for plane, kinds in planes for kind in kinds for one in await plane.list(kind)]
+    return Before(
+        world.backend.now(),
+        planes,
+        frozenset(uid_of(one) for one in found),
+        {uid_of(one): generation_of(one) for one in found},
+        {name_of(one): uid_of(one) for one in await project.list(CLAIM) if _is_granted(one)},
+        {
+            (uid_of(one), text_at(condition, "type")): text_at(condition, "status")
+            for kind in SEEN
+            for one in await project.list(kind)
+            for condition in objects_at(one, "status", "conditions")
+            if text_at(condition, "reason") != "Pending"  # the schema's, never written
+        },
+    )
+
+
+def _is_granted(claim: JsonObject) -> bool:
+    return condition_of(claim, "Granted").status == "True"
+
+
+def _expect_nothing_replaced(before: Before) -> None:
+    """No object that a user, Karmada or the provider knows went or came, and no spec changed."""
+    for plane, kinds in before.planes:
+        for kind in kinds:
+            for one in plane.versions(kind):
+                if one.at < before.at:
+                    continue
+                name = f"{kind.name} {name_of(one.object)} on {plane.name}"
+                assert not one.is_gone, f"{name} was deleted"
+                assert uid_of(one.object) in before.uids, f"{name} was made"
+                if kind is not POLICY:
+                    was = before.generations[uid_of(one.object)]
+                    assert generation_of(one.object) == was, f"the spec of {name} was changed"
+
+
+def _expect_conditions_kept(before: Before, project: Plane) -> None:
+    for kind in SEEN:
+        for one in project.versions(kind):
+            if one.at < before.at:
+                continue
+            for condition in objects_at(one.object, "status", "conditions"):
+                key = uid_of(one.object), text_at(condition, "type")
+                was = before.conditions.get(key)
+                words = f"{kind.name} {name_of(one.object)} {condition}"
+                assert was in {None, text_at(condition, "status")}, words
+
+
+def _expect_claims_kept(before: Before, project: Plane) -> None:
+    for one in project.versions(CLAIM):
+        name = name_of(one.object)
+        if one.at >= before.at and name in before.claims:
+            assert not one.is_gone, f"{name} was released"
+            assert uid_of(one.object) == before.claims[name], f"{name} was made again"
+            assert _is_granted(one.object), f"{name} lost its grant"
+
+
+async def _expect_used_up(world: World) -> None:
+    """What the project's instances take of its quota; a denied claim holds its other parts until
+    it is tried again (quota.md B6), so those are not compared.
+    """
+    milo = world.project.in_namespace("milo-system")
+    (bucket,) = [
+        one
+        for one in await milo.list(BUCKET)
+        if text_at(one, "spec", "resourceType") == labels.INSTANCES_RESOURCE
+    ]
+    numbers = [number_at(bucket, "status", name) for name in ("limit", "allocated", "available")]
+    assert numbers == [LIMIT, LIMIT, 0], numbers
+
+
+async def _expect_taken_over(world: World) -> None:
+    """Every copy names its cell, and nothing of the Go operators is left to be done."""
+    hub = await world.hub_of(world.project)
+    for copy in await hub.list(INSTANCE):
+        assert labels_of(copy).get(labels.CELL) == DFW.name, name_of(copy)
+        assert labels.INSTANCE_UID in annotations_of(copy), name_of(copy)
+    for claim in await world.project.list(CLAIM):
+        assert labels.INSTANCE_UID in annotations_of(claim), name_of(claim)
+    for workload in await world.project.list(WORKLOAD):
+        is_waiting = name_of(workload) == "extra"
+        wanted = ("False", "QuotaNotGranted") if is_waiting else ("True", "PlacementsReady")
+        assert condition_of(workload, "Ready").verdict == wanted, name_of(workload)
+    (policy,) = await hub.list(POLICY)
+    assert len(objects_at(policy, "spec", "resourceSelectors")) == 1
+
+
+async def _expect_gone(world: World, *workloads: str) -> None:
+    """Nothing of these Workloads is on any plane."""
+    project = world.project
+    for plane in (project, await world.hub_of(project), await world.cell_of(DFW, project)):
+        for kind in (*SEEN, CLAIM):
+            names = [name.removeprefix("instance-") for name in await plane.names(kind)]
+            left = [one for one in names if one.partition("-")[0] in workloads]
+            assert left == [], f"{kind.name} on {plane.name}: {left}"
+
+
+async def _delete_workloads(world: World, *workloads: str) -> None:
+    for name in workloads:
+        await world.project.delete(WORKLOAD, name)
+
+
+@pytest.mark.spec("E-49")
+@pytest.mark.spec("OU-03")
+@scenario(SLOW)
+async def test_a_takeover_replaces_nothing_and_releases_nothing(world: World) -> None:
+    project = world.project
+    await world.grant(LIMIT)
+    await world.load_recorded(RUNNING, DFW)
+    before = await _look(world)
+    await world.management.start()
+    await world.operator_of(DFW).start()
+    await world.eventually(lambda: _expect_taken_over(world), within(60, real=90))
+    for _ in range(60):
+        await world.sleep(10, real=2)
+        await _expect_used_up(world)
+    _expect_nothing_replaced(before)
+    _expect_claims_kept(before, project)
+    _expect_conditions_kept(before, project)
+    await _expect_taken_over(world)
+    cell = await world.cell_of(DFW, project)
+    old = {uid_of(one) for one in await cell.list(INSTANCE)}
+    restart: JsonObject = {"metadata": {"annotations": {labels.RESTARTED_AT: "now"}}}
+    await project.patch(WORKLOAD, "web", {"spec": {"template": restart}})
+
+    async def is_restarted() -> None:
+        for name in ("web-p-dfw-0", "web-p-dfw-1", "web-p-dfw-2"):
+            assert uid_of(await cell.get(INSTANCE, name)) not in old, name
+            shown = await project.get(INSTANCE, name)
+            assert condition_of(shown, "Ready").status == "True", name
+
+    await world.eventually(is_restarted, within(120, real=240))
+    _expect_claims_kept(before, project)
+    await _delete_workloads(world, *RUNS)
+    await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=240))
+    hub = await world.hub_of(project)
+    await world.eventually(lambda: hub.expect_gone(POLICY, "city-dfw"))
+
+
+@pytest.mark.spec("E-50")
+@pytest.mark.spec("OU-04")
+@scenario(NEEDS)
+async def test_what_was_deleted_before_a_takeover_goes_completely(world: World) -> None:
+    project = world.project
+    await world.grant(LIMIT)
+    await world.load_recorded(DELETING, DFW)
+    cell = await world.cell_of(DFW, project)
+    kept = ("api", "batch", "extra")
+    running = {
+        name_of(one): uid_of(one)
+        for one in await cell.list(INSTANCE)
+        if name_of(one).partition("-")[0] in kept and name_of(one) != WAITING
+    }
+    before = await _look(world)
+    claims = {f"instance-{name}" for name in running}
+    await world.management.start()
+    await world.operator_of(DFW).start()
+    await world.eventually(lambda: _expect_gone(world, "db", "web"), within(120, real=180))
+    found = {name_of(one): uid_of(one) for one in await cell.list(INSTANCE)}
+    assert {name: found[name] for name in running} == running
+    held = {name_of(one): uid_of(one) for one in await project.list(CLAIM)}
+    assert {name: held[name] for name in claims} == {name: before.claims[name] for name in claims}
+    await _delete_workloads(world, *kept)
+    await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=180))
+
+
+@pytest.mark.spec("E-51")
+@scenario(SLOW)
+async def test_copies_that_name_no_cell_are_no_intruders_until_the_last_cell(world: World) -> None:
+    project = world.project
+    await world.grant(LIMIT)
+    await world.load_recorded(RUNNING, DFW)
+    before = await _look(world)
+    hub = await world.hub_of(project)
+    quarantined = "compute_federation_quarantined_objects"
+
+    async def is_trusted() -> None:
+        for copy in await hub.list(INSTANCE):
+            assert not set(labels.QUARANTINE_ANNOTATIONS) & set(annotations_of(copy))
+        assert world.management.metric(quarantined) == 0
+
+    async def is_federated() -> None:
+        for one in await hub.list(DEPLOYMENT):
+            assert annotations_of(one).get(labels.PROJECT_GENERATION) == "1", name_of(one)
+
+    await world.management.start()
+    await world.eventually(is_federated, within(60))
+    await world.sleep(120, real=20)
+    await is_trusted()
+    _expect_nothing_replaced(before)
+    _expect_conditions_kept(before, project)
+    await world.operator_of(DFW).start()
+    await world.eventually(lambda: _expect_taken_over(world), within(60, real=90))
+    await world.management.stop()
+    await world.management.start({"networking": "off"})  # a label is required again
+    await world.sleep(60, real=15)
+    await is_trusted()
+    _expect_nothing_replaced(before)
+    await _delete_workloads(world, *RUNS)
+    await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=240))
+
+
+async def _disguise(world: World) -> None:
+    """Four objects that look like the Go operators' and are not: on the cell of another owner, on
+    the hub of another project, in the project of another controller, and the claim of another cell.
+    """
+    project, hub = world.project.as_user(ADMIN), await world.hub_of(world.project)
+    cell = await world.cell_of(DFW, world.project)
+    model = await cell.get(INSTANCE, WAITING)
+    await cell.create(_like(model, STRANGER, _owner(model)))
+    copy = _like(await hub.get(INSTANCE, "db-p-dfw-0"), INTRUDER)
+    labels_of(copy)[labels.UPSTREAM_CLUSTER_NAME] = "cluster-other"
+    await hub.create(copy)
+    taker = _owner(await project.get(WORKLOAD, "db"))
+    await project.patch(INSTANCE, "db-p-dfw-0", merge_of(ownerReferences=[taker]))
+    elsewhere = merge_of(labels={labels.SOURCE_CLUSTER: "ord-1"})
+    await project.patch(CLAIM, "instance-db-p-dfw-0", elsewhere)
+
+
+def _like(model: JsonObject, name: str, owner: JsonObject | None = None) -> JsonObject:
+    metadata: JsonObject = {
+        "name": name,
+        "labels": {**labels_of(model)},
+        "ownerReferences": [owner] if owner else list[JsonValue](owners_of(model)),
+    }
+    kept = {key: model[key] for key in ("apiVersion", "kind", "spec")}
+    return {**kept, "metadata": metadata}
+
+
+def _owner(found: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": text_at(found, "apiVersion"),
+        "kind": text_at(found, "kind"),
+        "name": name_of(found),
+        "uid": uid_of(found),
+        "controller": True,
+    }
+
+
+def _identity(found: JsonObject) -> JsonObject:
+    """All that adopting an object would change; a gate is opened by quota alone."""
+    return {
+        "uid": uid_of(found),
+        "labels": {**labels_of(found)},
+        "owners": list[JsonValue](owners_of(found)),
+        "hash": text_at(found, "spec", "controller", "templateHash"),
+        "adopted": ADOPTED in annotations_of(found),
+    }
+
+
+@pytest.mark.spec("E-52")
+@scenario(SLOW)
+async def test_what_only_looks_like_the_predecessors_is_not_adopted(world: World) -> None:
+    project = world.project
+    await world.grant(LIMIT)
+    await world.load_recorded(RUNNING, DFW)
+    await _disguise(world)
+    hub, cell = await world.hub_of(project), await world.cell_of(DFW, project)
+    places = (
+        (cell, INSTANCE, STRANGER),
+        (hub, INSTANCE, INTRUDER),
+        (project, INSTANCE, "db-p-dfw-0"),
+        (project, CLAIM, "instance-db-p-dfw-0"),
+    )
+
+    async def essence() -> list[JsonObject]:
+        found = [await plane.get(kind, name) for plane, kind, name in places]
+        for one in found:
+            assert labels.INSTANCE_UID not in annotations_of(one), name_of(one)
+        return [_identity(one) for one in found]
+
+    before = await essence()
+    await world.management.start()
+    await world.operator_of(DFW).start()
+
+    async def are_told() -> None:
+        for name, reason in ((INTRUDER, "identity_mismatch"), ("db-p-dfw-0", "name_taken")):
+            said = annotations_of(await hub.get(INSTANCE, name))
+            assert said.get(labels.QUARANTINE_REASON) == reason, said
+        await project.expect_gone(INSTANCE, INTRUDER)
+
+    await world.eventually(are_told, within(60))
+    await world.sleep(120, real=30)
+    assert await essence() == before
+    await are_told()
+    await project.as_user(ADMIN).delete(CLAIM, "instance-db-p-dfw-0")  # the other cell's to release
+    await _delete_workloads(world, *RUNS)
+    await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=240))
