@@ -28,11 +28,13 @@ import orjson
 import yaml
 
 from compute_api_types.wire import JsonObject, JsonValue
+from compute_operator_kit.strict_yaml import parse_document
 from e2e.backends.port import ORD, Call
+from e2e.demo.predecessor import OPERATORS, install_predecessor
 from e2e.demo.scene import PLACES, Hands
-from e2e.demo.stage import TREE, Stage
+from e2e.demo.stage import SYSTEM, TREE, Stage
 from e2e.documents import a_placement, a_workload
-from e2e.objects import objects_at, text_at, value_at
+from e2e.objects import name_of, objects_at, text_at, value_at
 from e2e.planes.binaries import PLANES
 from e2e.planes.process import Command, ManagedProcess
 from e2e.planes.store import Store
@@ -43,7 +45,12 @@ NAMES: Final = {"milo": "root", "management": "home"}
 PATIENCE: Final = timedelta(minutes=2)
 ROLLED_EVERY: Final = timedelta(seconds=1)
 DIGEST: Final = "sha256:" + "0" * 64
-LAST: Final = ("docs/howto/decommission-a-cell.md", "docs/howto/runbooks/decommission-cell.md")
+SWITCH: Final = "docs/howto/migrate-from-go.md"
+LAST: Final = (
+    "docs/howto/decommission-a-cell.md",
+    "docs/howto/runbooks/decommission-cell.md",
+    SWITCH,
+)
 Say = Callable[[str], None]
 
 
@@ -115,6 +122,8 @@ class World:
     stage: Stage
     kubectl: Path
     _fresh: JsonObject = field(default_factory=dict[str, JsonValue])
+    # Whether a Deployment of ours that is applied starts its operator.
+    _is_switching: bool = False
 
     @property
     def folder(self) -> Path:
@@ -148,6 +157,9 @@ class World:
             )
         if page.endswith("runbooks/decommission-cell.md"):
             await self.stage.cut_off(ORD)  # it never returns
+        if page == SWITCH:
+            await install_predecessor(self.stage)
+            self._is_switching = True
 
     async def run(self, one: ShownCommand, say: Say) -> list[str]:
         """Writes a file, or runs a command as a reader would; what went wrong."""
@@ -254,6 +266,7 @@ class World:
             generation = value_at(found, "metadata", "generation")
             if value_at(found, "status", "observedGeneration") == generation:
                 continue
+            await self._launch(plane, found)
             count = value_at(found, "spec", "replicas") or 1
             counters = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
             status: JsonObject = {
@@ -267,10 +280,28 @@ class World:
                 plane, "kubelet", Call("PATCH", target, {"status": status}, merge)
             )
 
+    async def _launch(self, plane: str, deployment: JsonObject) -> None:
+        """The operator of a Deployment of ours, with the configuration that was applied beside it;
+        only where a page is about its coming.
+        """
+        where, operator, config = OPERATORS.get(name_of(deployment), ("", "", ""))
+        if not self._is_switching or where != plane:
+            return
+        if value_at(deployment, "spec", "replicas") == 0:
+            await self.stage.halt(operator)
+            return
+        target = f"/api/v1/namespaces/{SYSTEM}/configmaps/{config}"
+        found = await self.stage.send(plane, "kubelet", Call("GET", target))
+        applied = parse_document(text_at(found.body, "data", "config.yaml"))
+        await self.stage.launch(operator, applied)
+
 
 async def _end(task: asyncio.Task[None]) -> None:
+    """Ends what never ends by itself; what it failed of is the cause of what failed after it."""
     task.cancel()
     await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
 
 
 def _contexts_of(document: JsonObject) -> dict[str, tuple[JsonObject, JsonObject]]:

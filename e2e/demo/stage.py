@@ -57,6 +57,7 @@ class Stage:
         self._processes: list[ManagedProcess] = []
         self._session: aiohttp.ClientSession | None = None
         self._said: JsonObject = {}
+        self._webhook = 0
         self.has_failed = False
         self.run = RunFolder.create()
 
@@ -94,9 +95,9 @@ class Stage:
         await self.close()
 
     async def _open(self) -> None:
-        webhook = self._ports.reserve()
-        await self._open_planes(webhook)
-        operators = [self._fit_management(webhook), *(self._fit_cell(cell) for cell in CELLS)]
+        self._webhook = self._ports.reserve()
+        await self._open_planes(self._webhook)
+        operators = [self._fit_management(), *(self._fit_cell(cell) for cell in CELLS)]
         self._processes += operators
         await self._await_ready(operators)
 
@@ -140,19 +141,44 @@ class Stage:
         self._ports.close()
         self.run.remove(keep_logs=self.has_failed)
 
+    # --- operators that come and go --------------------------------------------------------------
+
+    async def halt(self, operator: str) -> None:
+        """As on SIGTERM."""
+        process = self._find(operator)
+        if process is not None:
+            await process.stop(GRACE)
+            self._processes.remove(process)
+
+    async def launch(self, operator: str, configuration: JsonObject) -> None:
+        """An operator with a configuration that was applied; addresses are those of the stage."""
+        await self.halt(operator)
+        if operator == MANAGEMENT:
+            process = self._fit_management(configuration)
+        else:
+            cell = next(one for one in CELLS if one.name == operator)
+            process = self._fit_cell(cell, configuration)
+        self._processes.append(process)
+        await process.up()
+
+    def _find(self, operator: str) -> ManagedProcess | None:
+        name = f"operator-{operator}"
+        return next((one for one in self._processes if one.name == name), None)
+
     # --- fitting operators -----------------------------------------------------------------------
 
-    def _fit_management(self, webhook: int) -> ManagedProcess:
-        shipped = shipped_configuration("management", "compute-management-config")
+    def _fit_management(self, given: JsonObject | None = None) -> ManagedProcess:
+        shipped = given or shipped_configuration("management", "compute-management-config")
+        webhook: JsonObject = {"host": LOOPBACK, "port": self._webhook, "tls": self._tls()}
         laid: JsonObject = {
             "discovery": {"discoveryKubeconfigPath": self._credential(MANAGEMENT, MILO)},
             "federation": {"kubeconfigPath": self._credential(MANAGEMENT, HUB)},
-            "webhookServer": {"host": LOOPBACK, "port": webhook, "tls": self._tls()},
+            "webhookServer": webhook,
         }
         return self._fit(MANAGEMENT, programs.MANAGEMENT, lay_over(shipped, laid))
 
-    def _fit_cell(self, cell: Cell) -> ManagedProcess:
-        shipped = shipped_configuration("cell", "compute-cell-config")
+    def _fit_cell(self, cell: Cell, given: JsonObject | None = None) -> ManagedProcess:
+        shipped = given or shipped_configuration("cell", "compute-cell-config")
         laid: JsonObject = {
             "cell": {"name": cell.name, "cityCode": cell.city},
             "federation": {"kubeconfigPath": self._credential(cell.name, HUB)},
