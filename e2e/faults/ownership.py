@@ -63,6 +63,7 @@ _TABLE: Final[dict[tuple[str, Side, str], Ownership]] = {
         annotations=owns_names(*labels.QUARANTINE_ANNOTATIONS)
     ),
     ("cell", "cell", "WorkloadDeployment"): Ownership(
+        finalizers=owns_names(*labels.RETIRED_DEPLOYMENT_FINALIZERS),
         conditions=_SUMMARIES,
         status=owns_names(*_COUNTED, "location", "observedTemplateGeneration"),
     ),

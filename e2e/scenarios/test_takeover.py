@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pytest
@@ -15,6 +15,7 @@ from e2e.world import (
     DELETING,
     DEPLOYMENT,
     DFW,
+    HUB,
     INSTANCE,
     POLICY,
     RUNNING,
@@ -52,7 +53,8 @@ SETTINGS: dict[str, JsonObject] = {
     DFW.name: {"networking": "off"},
 }
 NEEDS = Needs(has_quota=True, has_own_projects=True, is_alone=True, settings=SETTINGS)
-SLOW = Needs(has_quota=True, has_own_projects=True, is_alone=True, is_slow=True, settings=SETTINGS)
+SLOW = replace(NEEDS, is_slow=True)
+FORGED = replace(SLOW, expects_errors=True)  # quarantine is logged as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,7 @@ async def test_copies_that_name_no_cell_are_no_intruders_until_the_last_cell(wor
 
     await world.management.start()
     await world.eventually(is_federated, within(60))
-    await world.sleep(120, real=20)
+    await world.sleep(30, real=20)
     await is_trusted()
     _expect_nothing_replaced(before)
     _expect_conditions_kept(before, project)
@@ -290,6 +292,7 @@ async def _disguise(world: World) -> None:
     copy = _like(await hub.get(INSTANCE, "db-p-dfw-0"), INTRUDER)
     labels_of(copy)[labels.UPSTREAM_CLUSTER_NAME] = "cluster-other"
     await hub.create(copy)
+    world.backend.leave(HUB, INSTANCE, f"{hub.namespace}/{INTRUDER}")
     taker = _owner(await project.get(WORKLOAD, "db"))
     await project.patch(INSTANCE, "db-p-dfw-0", merge_of(ownerReferences=[taker]))
     elsewhere = merge_of(labels={labels.SOURCE_CLUSTER: "ord-1"})
@@ -328,7 +331,7 @@ def _identity(found: JsonObject) -> JsonObject:
 
 
 @pytest.mark.spec("E-52")
-@scenario(SLOW)
+@scenario(FORGED)
 async def test_what_only_looks_like_the_predecessors_is_not_adopted(world: World) -> None:
     project = world.project
     await world.grant(LIMIT)
