@@ -65,7 +65,9 @@ _TABLE: Final[dict[tuple[str, Side, str], Ownership]] = {
     ("cell", "cell", "WorkloadDeployment"): Ownership(
         finalizers=owns_names(*labels.RETIRED_DEPLOYMENT_FINALIZERS),
         conditions=_SUMMARIES,
-        status=owns_names(*_COUNTED, "location", "observedTemplateGeneration"),
+        status=owns_names(
+            *_COUNTED, "location", "observedTemplateGeneration", "observedTemplateUID"
+        ),
     ),
     ("cell", "cell", "Instance"): Ownership(
         labels=_OUR_KEYS,

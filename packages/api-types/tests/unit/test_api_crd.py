@@ -598,6 +598,7 @@ FIELDS = {
         **below("status.", COUNTER_FIELDS),
         "status.*observedGeneration": "int64",
         "status.observedTemplateGeneration": "int64",
+        "status.observedTemplateUID": "string",
     },
     "Workload": {
         **ROOT,

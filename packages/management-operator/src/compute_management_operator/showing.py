@@ -12,7 +12,9 @@ from compute_operator_kit.wire import JsonObject, member_list, member_text
 
 Shown: TypeAlias = tuple[JsonObject, list[tuple[str, ...]]]
 
-_OF_ONE_PLANE: Final = frozenset({"observedGeneration", "observedTemplateGeneration", "conditions"})
+_OF_ONE_PLANE: Final = frozenset(
+    {"observedGeneration", "observedTemplateGeneration", "observedTemplateUID", "conditions"}
+)
 _SAID: Final = ("type", "status", "reason", "message")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from lupa import lua51
 
 from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
 from compute_sim_planes.karmada.interpreter import Interpreter, StatusItem
@@ -23,6 +24,8 @@ COUNTERS = (
     "desiredReplicas",
     "readyReplicas",
 )
+UID = "5f0c9c2e-0000-4000-8000-000000000002"
+FORMER = 'The former deployment of this name is still being deleted in city "DFW"'
 NOT_ACCEPTED = "A cell has not accepted the latest change yet"
 
 
@@ -99,6 +102,7 @@ def a_hub_object(status: JsonObject | None = None, generation: int = 7) -> JsonO
         "metadata": {
             "name": "web-default-dfw",
             "namespace": "ns-1",
+            "uid": UID,
             "generation": generation,
             "labels": {"topology.datum.net/city-code": "DFW"},
             "annotations": {"propagationpolicy.karmada.io/name": "city-dfw"},
@@ -299,6 +303,70 @@ def test_the_time_stays_when_only_the_winning_cell_changes(interpreter: Interpre
     assert ready["lastTransitionTime"] == EARLIER
 
 
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize("echo", ["", "5f0c9c2e-0000-4000-8000-000000000001", "x" * 65])
+def test_the_status_of_a_former_deployment_never_counts(
+    interpreter: Interpreter, echo: str
+) -> None:
+    # As a copy that terminates reports: it wants nothing, has nothing, and so is ready.
+    former = a_cell_status(READY, 0, observedTemplateUID=echo)
+    status = aggregated(interpreter, [reports("dfw-1", former)])
+    for kind in ("Available", "Ready", "ReplicasReady"):
+        assert told(status, kind) == ("False", "InstancesProvisioning", FORMER)
+    assert told(status, "CellsReporting") == ("False", "CellsSilent", "")
+    assert counters(status) == [0, 0, 0, 0, 0]
+    assert status["observedGeneration"] == 0
+    assert status["observedTemplateUID"] == ("" if len(echo) > 64 else echo)
+    assert aggregated(interpreter, [reports("dfw-1", former)], status) == status
+
+
+@pytest.mark.spec("OU-05")
+def test_a_former_deployment_gives_way_to_the_one_of_its_name(interpreter: Interpreter) -> None:
+    former = a_cell_status(READY, 0, observedTemplateUID="")
+    waiting = aggregated(interpreter, [reports("dfw-1", former)])
+    delivered = aggregated(interpreter, [silent("dfw-1")], waiting)
+    assert "observedTemplateUID" not in delivered
+    assert [entry["type"] for entry in objects_at(delivered, "conditions")] == ["CellsReporting"]
+    new = a_cell_status(observedTemplateUID=UID)
+    status = aggregated(interpreter, [reports("dfw-1", new)], delivered)
+    assert told(status, "Ready") == ("True", "ReplicasAvailable", "2/2 replicas available")
+    assert status["observedTemplateUID"] == UID
+
+
+@pytest.mark.spec("OU-05")
+def test_a_copy_deleted_on_its_cell_is_not_kept_as_a_silent_one(interpreter: Interpreter) -> None:
+    running = aggregated(interpreter, [reports("dfw-1", a_cell_status(observedTemplateUID=UID))])
+    going = a_cell_status(READY, 0, observedTemplateUID="")
+    status = aggregated(interpreter, [reports("dfw-1", going)], running)
+    assert told(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
+    assert counters(status) == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.spec("OU-05")
+def test_beside_a_former_deployment_another_cell_counts_and_ready_waits(
+    interpreter: Interpreter,
+) -> None:
+    new = a_cell_status(observedTemplateUID=UID)
+    former = a_cell_status(READY, 0, observedTemplateUID="")
+    status = aggregated(interpreter, [reports("dfw-1", new), reports("dfw-2", former)])
+    assert counters(status) == [2, 2, 2, 2, 2]
+    assert told(status, "Available")[0] == "True"
+    assert told(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
+    assert told(status, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
+    assert "observedTemplateUID" not in status
+
+
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize("echo", [None, 7, {"a": "b"}])
+def test_a_cell_of_an_older_version_counts_as_before(
+    interpreter: Interpreter, echo: JsonValue
+) -> None:
+    older = a_cell_status() if echo is None else a_cell_status(observedTemplateUID=echo)
+    status = aggregated(interpreter, [reports("dfw-1", older)])
+    assert told(status, "Ready")[0] == "True"
+    assert "observedTemplateUID" not in status
+
+
 @pytest.mark.spec("M-97")
 def test_a_field_name_that_karmada_cannot_convert_stops_nothing(interpreter: Interpreter) -> None:
     given = a_hub_object()
@@ -380,3 +448,69 @@ def test_a_field_name_with_a_path_character_fails_as_it_does_in_karmada() -> Non
     sandbox = LuaSandbox(lambda: NOW)
     with pytest.raises(ScriptError, match=r"a\|b"):
         sandbox.call("function Echo(given) return given end", "Echo", {"spec": {"a|b": 1}})
+
+
+# --- work ----------------------------------------------------------------------------------------
+
+# Counts the instructions of one aggregation, in hundreds, by Lua's own count hook.
+WORK = """
+function Work(types)
+  local conditions = {}
+  for index = 1, types do
+    conditions[index] = { type = "Type" .. index, status = "True", reason = "Fine", message = "" }
+  end
+  local status = { replicas = 1, observedGeneration = 1, conditions = conditions }
+  local metadata = { generation = 1, uid = "a" }
+  local object = { metadata = metadata, spec = {}, status = { conditions = conditions } }
+  local item = { clusterName = "dfw-1", applied = true, status = status }
+  local work = 0
+  debug.sethook(function() work = work + 1 end, "", 100)
+  local result = AggregateStatus(object, { item })
+  debug.sethook()
+  return work, #result.status.conditions
+end
+"""
+
+
+def work_of(types: int) -> tuple[int, int]:
+    machine = lua51.LuaRuntime(unpack_returned_tuples=True)
+    machine.execute((MANIFEST.parent / "aggregate_status.lua").read_text("utf-8"))
+    machine.execute(WORK)
+    work, kept = machine.globals()["Work"](types)
+    return int(work), int(kept)
+
+
+@pytest.mark.spec("AT-20")
+def test_the_work_of_an_aggregation_is_linear_in_the_number_of_condition_types() -> None:
+    (half, _), (full, kept) = work_of(1_000), work_of(2_000)
+    assert full < 2.2 * half
+    assert full < 2_000  # one hundred instructions for each of the types
+    assert kept == 17  # sixteen of the cell's, and CellsReporting
+
+
+@pytest.mark.spec("AT-20")
+@pytest.mark.parametrize("value", [-1, 1_000_001, 1e300, 1.5, float("nan"), float("inf"), "9"])
+def test_a_counter_that_cannot_be_counts_as_zero(
+    interpreter: Interpreter, value: JsonValue
+) -> None:
+    odd = a_cell_status(readyReplicas=value, desiredReplicas=value)
+    status = aggregated(interpreter, [reports("dfw-1", odd)])
+    assert (status["readyReplicas"], status["desiredReplicas"], status["replicas"]) == (0, 0, 2)
+
+
+@pytest.mark.spec("AT-20")
+def test_a_sum_of_counters_is_capped(interpreter: Interpreter) -> None:
+    items = [reports(name, a_cell_status(replicas=600_000)) for name in ("dfw-1", "dfw-2")]
+    assert counters(aggregated(interpreter, items)) == [1_000_000] * 5
+
+
+@pytest.mark.spec("AT-20")
+def test_the_texts_of_a_condition_are_bounded(interpreter: Interpreter) -> None:
+    told_by_cell = (
+        a_condition("Ready", "Perhaps", "R" * 129, "m" * 5_000),
+        a_condition("T" * 317, "True"),
+    )
+    status = aggregated(interpreter, [reports("dfw-1", a_cell_status(told_by_cell))])
+    assert told(status, "Ready") == ("Unknown", "Unknown", "m" * 4_096)
+    kinds = [entry["type"] for entry in objects_at(status, "conditions")]
+    assert kinds == ["CellsReporting", "Ready"]

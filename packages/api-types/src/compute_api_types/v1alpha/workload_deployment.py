@@ -69,6 +69,13 @@ class WorkloadDeploymentStatus(Model):
         default=None,
         description="The hub generation the cell has acted on; no meaning in a project.",
     )
+    observed_template_uid: str | None = Field(
+        default=None,
+        validation_alias="observedTemplateUID",
+        serialization_alias="observedTemplateUID",
+        description="The UID of the hub deployment this status belongs to, empty while the cell's "
+        "copy is being deleted; no meaning in a project.",
+    )
 
     @classmethod
     def defaulted(cls) -> WorkloadDeploymentStatus:

@@ -135,6 +135,41 @@ def test_a_largest_generation_fits() -> None:
     assert status_of(seen)["observedTemplateGeneration"] == 2**63 - 1
 
 
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [("hub-1", "hub-1"), ("", None), ("x" * 64, "x" * 64), ("x" * 65, None)],
+)
+def test_a_status_names_the_hub_deployment_it_belongs_to(
+    annotation: str, expected: str | None
+) -> None:
+    seen = a_seen(
+        annotations={"resourcetemplate.karmada.io/uid": annotation},
+        status={"observedTemplateUID": "hub-0"},
+    )
+    assert status_of(seen).get("observedTemplateUID") == expected
+
+
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize("stored", ["hub-1", "", None])
+def test_a_status_belongs_to_no_hub_deployment_while_it_is_being_deleted(
+    stored: str | None,
+) -> None:
+    # Karmada has already written the UID of the next one onto the copy that terminates.
+    annotations = {"resourcetemplate.karmada.io/uid": "hub-2"}
+    status: JsonObject = {} if stored is None else {"observedTemplateUID": stored}
+    going = a_seen(annotations=annotations, status=status, deleting=True)
+    assert status_of(going)["observedTemplateUID"] == ""
+    with_namespace = a_seen(annotations=annotations, status=status, namespace_deleting=True)
+    assert status_of(with_namespace)["observedTemplateUID"] == ""
+
+
+@pytest.mark.spec("OU-05")
+def test_without_karmada_a_status_names_no_hub_deployment() -> None:
+    assert "observedTemplateUID" not in status_of(a_seen())
+    assert "observedTemplateUID" not in status_of(a_seen(deleting=True))
+
+
 # --- available ------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,8 @@
 ```
 no copy, or not of this city      untouched
 copy, no cell has reported        untouched for 60 s, then "waiting"
+copy, the status is another's     "waiting" for the former deployment to be deleted: at once where
+                                  the cell reports the deletion, else after 60 s
 copy, a cell has reported         mirrored: sanitised, generations translated
 ```
 
@@ -42,6 +44,8 @@ from compute_operator_kit.wire import (
 )
 
 PATIENCE: Final = timedelta(seconds=60)
+TEMPLATE_GENERATION: Final = "observedTemplateGeneration"
+TEMPLATE_UID: Final = "observedTemplateUID"
 OURS_UNTIL_A_CELL_REPORTS: Final = (
     conditions.AVAILABLE,
     conditions.REPLICAS_READY,
@@ -70,9 +74,9 @@ def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
     if isinstance(copy, Absent) or not _is_about(seen, deployment, copy):
         # No copy yet, or one of another city: what was last known stands.
         return Plan(refused)
-    if has_report(copy):
+    if has_report(copy) and not is_of_former(copy):
         return Plan((*refused, _written(deployment, _mirror(deployment, copy, now))))
-    left = _patience_left(copy, now)
+    left = ZERO if _is_former_going(copy) else _patience_left(copy, now)
     if left > ZERO:
         return Plan((*refused, Wait(seen.key, reasons.CELL_REPORT_AWAITED, left)))
     return Plan((*refused, _written(deployment, _waiting(seen, deployment, now))))
@@ -94,6 +98,22 @@ def has_report(copy: Deployment) -> bool:
     if cells is None:  # the interpreter has not run, or is another one
         return member_int(copy.status, "observedGeneration") > 0
     return bool(cells)
+
+
+def is_of_former(copy: Deployment) -> bool:
+    """Whether a hub status belongs to another deployment of this name; a cell of an older version
+    does not report which one it belongs to.
+    """
+    uid = copy.status.get(TEMPLATE_UID)
+    return isinstance(uid, str) and uid != copy.metadata.uid
+
+
+def _is_former_going(copy: Deployment) -> bool:
+    """Whether a cell reports that its copy is being deleted. Another UID alone may also be that of
+    a hub which was rebuilt: the cell echoes the new one within moments, and nothing is shown
+    meanwhile.
+    """
+    return copy.status.get(TEMPLATE_UID) == ""
 
 
 def translate_generation(deployment: Deployment, copy: Deployment) -> int:
@@ -129,7 +149,8 @@ def _mirror(deployment: Deployment, copy: Deployment, now: datetime) -> JsonObje
     observed = translate_generation(deployment, copy)
     told = [entry for entry in _entries(safe) if entry.get("type") != conditions.CELLS_REPORTING]
     status: JsonObject = {**safe, "observedGeneration": observed}
-    status.pop("observedTemplateGeneration", None)  # the hub's; no meaning in a project
+    for name in (TEMPLATE_GENERATION, TEMPLATE_UID):
+        status.pop(name, None)  # the hub's; no meaning in a project
     statements = tuple(_restated(entry, observed) for entry in told)
     merged = conditions.merge_documents(
         member_list(deployment.status, "conditions"), statements, now
@@ -195,6 +216,9 @@ def _waiting(seen: Seen, deployment: Deployment, now: datetime) -> JsonObject:
 
 def _why_waiting(seen: Seen, deployment: Deployment) -> tuple[str, str]:
     code = deployment.city_code
+    if not isinstance(seen.copy, Absent) and is_of_former(seen.copy):
+        message = f'The former deployment of this name is still being deleted in city "{code}"'
+        return reasons.INSTANCES_PROVISIONING, message
     if not isinstance(seen.serving_cells, Unreadable) and not seen.serving_cells:
         return reasons.NO_MATCHING_LOCATION, f'No cell serves city code "{code}"'
     return reasons.INSTANCES_PROVISIONING, f'Waiting for a cell in city "{code}" to report'

@@ -94,6 +94,67 @@ def test_copy_made_by_this_pass_is_looked_at_when_it_is_sixty_seconds_old() -> N
         assert found == (Plan.of(awaited) if waits else Plan())
 
 
+# --- of a former deployment -----------------------------------------------------------------------
+
+FORMER = 'The former deployment of this name is still being deleted in city "DFW"'
+NOTHING_WANTED = a_condition("Ready", "True", "ReplicasAvailable", "0/0 replicas available")
+
+
+def a_former_report(echo: Json, *, cells: str = "dfw-1") -> JsonObject:
+    return {**a_report(NOTHING_WANTED, cells=cells), "observedTemplateUID": echo}
+
+
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize("cells", ["dfw-1", ""])
+@pytest.mark.parametrize(
+    ("echo", "created"),
+    [("", YOUNG), ("", "2026-06-20T08:00:00Z"), ("hub-0", "2026-06-20T08:00:00Z")],
+)
+def test_the_status_of_a_former_deployment_never_counts(
+    echo: str, created: str, cells: str
+) -> None:
+    copy = a_copy(status=a_former_report(echo, cells=cells), created=created)
+    found = told(a_moment(copy=copy))
+    said = ("False", reasons.INSTANCES_PROVISIONING, FORMER, 0)
+    assert conditions_in(found) == [
+        ("Available", *said),
+        ("ReplicasReady", *said),
+        ("Ready", *said),
+    ]
+    written = status_in(found).status
+    assert (written["replicas"], written["desiredReplicas"]) == (0, 2)
+    assert "observedTemplateUID" not in written
+
+
+@pytest.mark.spec("OU-05")
+def test_another_uid_alone_shows_nothing_for_sixty_seconds() -> None:
+    # A hub that was rebuilt has new UIDs; the cell echoes the new one within moments.
+    copy = a_copy(status=a_former_report("hub-0"), created=YOUNG)
+    left = timedelta(seconds=10)
+    assert told(a_moment(copy=copy)) == Plan.of(Wait(KEY, reasons.CELL_REPORT_AWAITED, left))
+
+
+@pytest.mark.spec("OU-05")
+def test_a_former_status_that_is_shown_already_is_not_written_again() -> None:
+    seen = a_moment(copy=a_copy(status=a_former_report("")))
+    shown = written_in(told(seen))
+    again = a_moment(deployment=a_deployment(status=shown), copy=seen.copy)
+    assert written_in(told(again)) == shown
+
+
+@pytest.mark.spec("OU-05")
+@pytest.mark.parametrize("echo", [None, "hub-wd", 7])
+def test_a_status_of_this_deployment_or_of_an_older_cell_counts(echo: Json) -> None:
+    status = a_former_report(echo)
+    if echo is None:
+        del status["observedTemplateUID"]
+    found = told(a_moment(copy=a_copy(status=status)))
+    assert ("Ready", "True", "ReplicasAvailable", "0/0 replicas available", 3) in conditions_in(
+        found
+    )
+    assert "observedTemplateUID" not in status_in(found).status
+
+
 # --- waiting --------------------------------------------------------------------------------------
 
 

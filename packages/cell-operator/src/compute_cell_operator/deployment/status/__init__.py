@@ -31,6 +31,7 @@ from compute_cell_operator.deployment.status.counters import (
     Counters,
     count,
     read_template_generation,
+    read_template_uid,
 )
 from compute_cell_operator.deployment.status.transitions import derive_events
 from compute_cell_operator.finalizers import describe_hold
@@ -75,13 +76,23 @@ def derive_status(
         # Kept as it is stored where it is the same: an older server may have pruned a part of it.
         status["location"] = dict(_location(decision.resolution.name))
     status["observedGeneration"] = seen.metadata.generation
-    generation = read_template_generation(seen.metadata)
-    if generation is None:
-        status.pop("observedTemplateGeneration", None)
-    else:
-        status["observedTemplateGeneration"] = generation
     status["conditions"] = _merged(seen, statements, now)
+    for name, value in _template_echoes(seen).items():
+        status.pop(name, None)
+        if value is not None:
+            status[name] = value
     return status
+
+
+def _template_echoes(seen: Seen) -> JsonObject:
+    """What the hub reads to know which object and which generation this status belongs to; None is
+    to be absent.
+    """
+    metadata = seen.metadata
+    return {
+        "observedTemplateGeneration": read_template_generation(metadata),
+        "observedTemplateUID": read_template_uid(metadata, is_deleting=seen.is_deleting),
+    }
 
 
 def _location(name: str) -> JsonObject:

@@ -12,6 +12,7 @@ from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import JsonObject
 
 _LARGEST: Final = 2**63 - 1  # the field is an int64
+_LONGEST_UID: Final = 64  # a UID has 36 characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +66,15 @@ def read_template_generation(metadata: Metadata) -> int | None:
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(_LARGEST)):
         return None
     return int(text) if int(text) <= _LARGEST else None
+
+
+def read_template_uid(metadata: Metadata, *, is_deleting: bool) -> str | None:
+    """The UID of the hub object that this status belongs to; None where Karmada names none.
+
+    Empty while this one is being deleted: Karmada writes the UID of a recreated hub object onto a
+    copy that still terminates, whose status must not count for the new one.
+    """
+    uid = metadata.annotations.get(labels.KARMADA_TEMPLATE_UID, "")
+    if not uid or len(uid) > _LONGEST_UID:
+        return None
+    return "" if is_deleting else uid
