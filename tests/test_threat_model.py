@@ -10,7 +10,7 @@ from tools.spec_table import claims, statements
 from tools.workspace import ROOT
 
 PAGE = ROOT / "docs" / "explanation" / "threat-model.md"
-ID = re.compile(r"\b[A-GSO]\d+\b")
+ID = re.compile(r"\b(?:[A-GSO]\d+|(?:AT|FS)-\d{2})\b")
 # Oracles are judged after every run; no test carries their ids.
 ORACLE = "O"
 

@@ -359,6 +359,8 @@ class QuarantineReason(StrEnum):
     CELL_CITY_MISMATCH = "cell_city_mismatch"
     NAME_TAKEN = "name_taken"
     OVERSIZED = "oversized"
+    NAME_MISMATCH = "name_mismatch"
+    BEYOND_SCALE = "beyond_scale"
 
     @property
     def event(self) -> str:
@@ -396,6 +398,14 @@ QUARANTINED_NAME_TAKEN: Final = _says(
 )
 QUARANTINED_OVERSIZED: Final = _says(
     "QuarantinedOversized", "Spec and status together are larger than 256 KiB.", _PLATFORM
+)
+QUARANTINED_NAME_MISMATCH: Final = _says(
+    "QuarantinedNameMismatch", "The name is not that of a slot of the deployment.", _PLATFORM
+)
+QUARANTINED_BEYOND_SCALE: Final = _says(
+    "QuarantinedBeyondScale",
+    "The ordinal is beyond the scale of the deployment and a margin of 10.",
+    _PLATFORM,
 )
 
 # --- internal: troubles of ours and steps of a plan -----------------------------------------------

@@ -119,5 +119,5 @@ def test_a_quarantine_has_a_word_for_machines_and_one_for_the_event(
     assert event in MEANINGS
 
 
-def test_there_are_nine_reasons_for_quarantine() -> None:
-    assert len(QuarantineReason) == 9
+def test_there_are_eleven_reasons_for_quarantine() -> None:
+    assert len(QuarantineReason) == 11

@@ -13,12 +13,14 @@ from typing import Final
 
 from compute_api_types import conditions, labels, names
 from compute_management_operator.identities import read_namespace, read_project
+from compute_management_operator.sanitise import sanitise_counter
 from compute_operator_kit.cache import Entry
 from compute_operator_kit.indexing import IndexFunction, of_header
 from compute_operator_kit.objects import Metadata
 from compute_operator_kit.wire import (
     Json,
     JsonObject,
+    member_int,
     member_list,
     member_object,
     member_text,
@@ -27,6 +29,7 @@ from compute_operator_kit.wire import (
 NAMESPACE_OF: Final = "in-namespace"
 RECORDED: Final = "recorded-hub-namespace"
 CITY: Final = "city-code"
+SCALE: Final = "scale"
 BASE: Final = "policy-base"
 PROJECT: Final = "project"
 IDENTITY: Final = "project-identity"
@@ -76,6 +79,12 @@ def derive_policy_home(name: str, code: str) -> str:
 def read_city(body: JsonObject) -> str:
     """The city a deployment asks for."""
     return member_text(member_object(body, "spec"), "cityCode")
+
+
+def read_scale(body: JsonObject) -> int:
+    """How many instances a deployment asks for, within what a counter may be."""
+    settings = member_object(member_object(body, "spec"), "scaleSettings")
+    return sanitise_counter(member_int(settings, "minReplicas"))
 
 
 def read_routing(metadata: Metadata) -> str:
@@ -131,6 +140,11 @@ def index_by_recorded(metadata: Metadata, _: JsonObject) -> Iterable[str]:
 
 def index_by_city(_: Metadata, body: JsonObject) -> Iterable[str]:
     return _some(read_city(body))
+
+
+def index_by_scale(_: Metadata, body: JsonObject) -> Iterable[str]:
+    """Project deployments: their scale, which bounds what is shown of them."""
+    return (str(read_scale(body)),)
 
 
 def index_by_wanted_base(metadata: Metadata, body: JsonObject) -> Iterable[str]:
@@ -202,6 +216,7 @@ PROJECT_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {
     NAMESPACE_OF: index_by_namespace,
     RECORDED: index_by_recorded,
     CITY: index_by_city,
+    SCALE: index_by_scale,
     BASE: index_by_wanted_base,
 }
 HUB_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {

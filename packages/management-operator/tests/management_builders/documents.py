@@ -71,6 +71,7 @@ def a_deployment_document(
     city: str = "DFW",
     placement: str = "us",
     workload_uid: str = "",
+    scale: int = 1,
 ) -> JsonObject:
     """A WorkloadDeployment that nobody but its writer stands behind."""
     spec: JsonObject = {
@@ -78,7 +79,7 @@ def a_deployment_document(
         "placementName": placement,
         "cityCode": city,
         "template": a_template_document(),
-        "scaleSettings": {"minReplicas": 1, "instanceManagementPolicy": "OrderedReady"},
+        "scaleSettings": {"minReplicas": scale, "instanceManagementPolicy": "OrderedReady"},
     }
     return a_document(DEPLOYMENT, name, namespace, spec=spec)
 

@@ -88,9 +88,11 @@ class Hub:
     async def has_no_copy(self, name: str = WD) -> bool:
         return not await self.has_copy(name)
 
-    async def federate(self, name: str = WD, city: str = "DFW", project: str = PROJECT) -> None:
+    async def federate(
+        self, name: str = WD, city: str = "DFW", project: str = PROJECT, *, scale: int = 1
+    ) -> None:
         """A bare deployment in the project, until its copy is on the hub."""
-        document = a_deployment_document(name, city=city, namespace=self.within)
+        document = a_deployment_document(name, city=city, namespace=self.within, scale=scale)
         await self.world.create(project, document)
         place = await self.namespace(project=project)
 
@@ -147,10 +149,12 @@ class Hub:
 
     # --- instances ------------------------------------------------------------------------------
 
-    async def show(self, name: str = INSTANCE_NAME, **changed: Mapping[str, str | None]) -> None:
+    async def show(
+        self, name: str = INSTANCE_NAME, owned_by: str = "", **changed: Mapping[str, str | None]
+    ) -> None:
         """As a cell writes an Instance back; `labels` and `annotations` lie over the usual."""
         place = await self.namespace()
-        owner = await self.copy(name.rpartition("-")[0])
+        owner = await self.copy(owned_by or name.rpartition("-")[0])
         await self.world.create(HUB, self._instance(name, place, owner, changed))
 
     def _instance(

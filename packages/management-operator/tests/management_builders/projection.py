@@ -97,7 +97,9 @@ def a_projection(**changed: Unpack[InstanceChanges]) -> Instance:
     return _instance(PROJECTED, {"owners": (OURS,), **changed})
 
 
-def a_project_deployment(city: str = "DFW", *, is_deleting: bool = False) -> Deployment:
+def a_project_deployment(
+    city: str = "DFW", *, is_deleting: bool = False, scale: int = 1
+) -> Deployment:
     metadata = Metadata(
         name="web-us-dfw",
         namespace="default",
@@ -105,7 +107,7 @@ def a_project_deployment(city: str = "DFW", *, is_deleting: bool = False) -> Dep
         resource_version="5",
         deletion_timestamp=DELETED if is_deleting else "",
     )
-    return Deployment(metadata, city)
+    return Deployment(metadata, city, scale)
 
 
 def a_hub_namespace(found: Mapping[str, str] = IDENTITY) -> Metadata:

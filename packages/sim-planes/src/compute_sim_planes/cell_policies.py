@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from compute_api_types import labels
+from compute_api_types import labels, names
 from compute_sim_planes.api_server.admission import AdmissionRequest
 from compute_sim_planes.api_server.policies import Denial, PolicyForm
-from compute_sim_planes.json_types import JsonObject, string_map_at
+from compute_sim_planes.json_types import JsonObject, string_at, string_map_at
 
 CELL_USER: Final = "compute:cell:"
 PROJECT_NAMESPACE: Final = "ns-"
@@ -50,6 +50,38 @@ class OwnObjectsOnly:
         return string_map_at(found, "metadata", "labels").get(self.label, "")
 
 
+@dataclass(frozen=True, slots=True)
+class OwnSlotsOnly:
+    """A cell writes copies of Instances that are its own and bear the name of a slot of the
+    deployment they name.
+    """
+
+    own: OwnObjectsOnly
+
+    def __call__(self, request: AdmissionRequest) -> Denial | None:
+        denial = self.own(request)
+        is_cell = request.user.name.startswith(CELL_USER)
+        if denial is not None or not is_cell or request.wanted is None:
+            return denial
+        name = string_at(request.wanted, "metadata", "name")
+        if any(names.parse_ordinal(one, name) is not None for one in _deployments(request.wanted)):
+            return None
+        return _refuse(
+            "the name must be <deployment>-<ordinal> of the deployment in label "
+            f"{labels.WORKLOAD_DEPLOYMENT_NAME}"
+        )
+
+
+def _deployments(wanted: JsonObject) -> tuple[str, ...]:
+    """The deployment that a copy names; an annotation holds the full name where a label is too
+    short for it.
+    """
+    key = labels.WORKLOAD_DEPLOYMENT_NAME
+    label = string_map_at(wanted, "metadata", "labels").get(key, "")
+    full = string_map_at(wanted, "metadata", "annotations").get(key, "")
+    return (label, full) if len(full) > names.LONGEST_LABEL else (label,)
+
+
 def _refuse(message: str) -> Denial:
     return Denial(message, _FORBIDDEN)
 
@@ -57,11 +89,13 @@ def _refuse(message: str) -> Denial:
 def make_forms() -> dict[str, PolicyForm]:
     """What a plane is given (`PlaneParts.policies`, `MiloParts.policies`) to take both policies."""
     return {
-        "compute-cell-instances": OwnObjectsOnly(
-            labels.CELL,
-            "Instance",
-            PROJECT_NAMESPACE,
-            "a cell writes Instances only in namespaces of projects (ns-…)",
+        "compute-cell-instances": OwnSlotsOnly(
+            OwnObjectsOnly(
+                labels.CELL,
+                "Instance",
+                PROJECT_NAMESPACE,
+                "a cell writes Instances only in namespaces of projects (ns-…)",
+            )
         ),
         "compute-cell-claims": OwnObjectsOnly(labels.SOURCE_CLUSTER, "ResourceClaim"),
     }

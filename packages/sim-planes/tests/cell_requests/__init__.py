@@ -7,7 +7,7 @@ refuses is the policy alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from compute_api_types import labels
@@ -28,6 +28,9 @@ class Guard:
     policy: str
     label: str
     kind: str
+    # The name of the object of a row, and the labels that it needs besides the guarded one.
+    name: str = "one"
+    links: Labels = field(default_factory=dict[str, str])
 
     @property
     def not_own(self) -> str:
@@ -38,7 +41,13 @@ class Guard:
         return f"the {self.kind} belongs to another cell"
 
 
-INSTANCES: Final = Guard("compute-cell-instances", labels.CELL, "Instance")
+INSTANCES: Final = Guard(
+    "compute-cell-instances",
+    labels.CELL,
+    "Instance",
+    name="one-0",
+    links={labels.WORKLOAD_DEPLOYMENT_NAME: "one"},
+)
 CLAIMS: Final = Guard("compute-cell-claims", labels.SOURCE_CLUSTER, "ResourceClaim")
 
 
@@ -57,10 +66,12 @@ class Row:
     wanted: Labels | None = None
     in_project: bool = True
     refused: str = ""
+    name: str = ""  # another than the guard's
+    full: str = ""  # the annotation with the full name of the deployment
 
 
 def _rows(guard: Guard) -> tuple[Row, ...]:
-    own, other = {guard.label: "dfw-1"}, {guard.label: "ord-1"}
+    own, other = {guard.label: "dfw-1", **guard.links}, {guard.label: "ord-1"}
     empty: Labels = {guard.label: ""}
     foreign = {"somebody.example.com/else": "dfw-1"}
     not_own, not_yours = guard.not_own, guard.not_yours
@@ -126,8 +137,48 @@ def _rows(guard: Guard) -> tuple[Row, ...]:
     )
 
 
+NOT_A_SLOT: Final = (
+    "the name must be <deployment>-<ordinal> of the deployment in label "
+    f"{labels.WORKLOAD_DEPLOYMENT_NAME}"
+)
+LONG: Final = "l" * 80
+
+
+def _slots() -> tuple[Row, ...]:
+    """Names of copies against the deployment they name."""
+
+    def named(title: str, deployment: str, name: str, *, full: str = "", refused: str = "") -> Row:
+        carried = {labels.CELL: "dfw-1", labels.WORKLOAD_DEPLOYMENT_NAME: deployment}
+        return Row(
+            title, INSTANCES, DFW, "create", None, carried, refused=refused, name=name, full=full
+        )
+
+    own: Labels = {labels.CELL: "dfw-1", **INSTANCES.links}
+    moved: Labels = {labels.CELL: "dfw-1", labels.WORKLOAD_DEPLOYMENT_NAME: "two"}
+    bare: Labels = {labels.CELL: "dfw-1"}
+    no = NOT_A_SLOT
+    return (
+        named("slot 0", "web-dfw", "web-dfw-0"),
+        named("slot 1234567890", "web-dfw", "web-dfw-1234567890"),
+        named("dots in a name", "web.dfw", "web.dfw-0"),
+        named("slot of another deployment", "web-dfw", "web-ord-0", refused=no),
+        named("slot of a longer name", "web", "web-ord-0", refused=no),
+        named("a pattern as a name", "web.x", "webzx-0", refused=no),
+        named("leading zero", "web-dfw", "web-dfw-00", refused=no),
+        named("no ordinal", "web-dfw", "web-dfw", refused=no),
+        named("ordinal too long", "web-dfw", "web-dfw-12345678901", refused=no),
+        named("no deployment", "", "one-0", refused=no),
+        named("full name beside a short label", "llll", f"{LONG}-0", full=LONG),
+        named("full name that fits a label", "web-dfw", "web-ord-0", full="web-ord", refused=no),
+        Row("patch to another deployment", INSTANCES, DFW, "patch", own, moved, refused=no),
+        Row("replace without deployment", INSTANCES, DFW, "replace", own, bare, refused=no),
+        Row("delete what is no slot", INSTANCES, DFW, "delete", bare),
+    )
+
+
 TABLE: Final = (
     *_rows(INSTANCES),
+    *_slots(),
     *_rows(CLAIMS),
     # Copies of Instances live in namespaces of the hub; claims in whatever a project has.
     Row(

@@ -16,6 +16,7 @@ import pytest_asyncio
 import yaml
 from cell_requests import CLAIMS, DFW, INSTANCES, NOBODY, TABLE, Guard, Labels, Row
 
+from compute_api_types import labels
 from compute_api_types.testing import an_instance
 from compute_sim_planes.api_server.crd_documents import is_established
 from compute_sim_planes.api_server.seeding import read_manifests
@@ -120,8 +121,10 @@ def a_cluster_role_binding(role: str, users: list[str]) -> JsonObject:
     }
 
 
-def an_object(guard: Guard, carried: Labels, name: str = "one") -> JsonObject:
-    metadata: JsonObject = {"name": name, "labels": {**carried}}
+def an_object(guard: Guard, carried: Labels, name: str = "", full: str = "") -> JsonObject:
+    metadata: JsonObject = {"name": name or guard.name, "labels": {**carried}}
+    if full:
+        metadata["annotations"] = {labels.WORKLOAD_DEPLOYMENT_NAME: full}
     if guard is CLAIMS:
         project: JsonObject = {
             "apiGroup": "resourcemanager.miloapis.com",
@@ -187,8 +190,8 @@ async def await_policy(server: Guarded, guard: Guard, user: str) -> None:
 
 async def send(row: Row, as_user: Api, path: str, found: JsonObject) -> Reply:
     """The request of a row."""
-    target = f"{path}/one"
-    wanted = an_object(row.guard, row.wanted or {})
+    target = f"{path}/{row.name or row.guard.name}"
+    wanted = an_object(row.guard, row.wanted or {}, row.name, row.full)
     carried: JsonObject = {**(row.wanted or {})}
     metadata: JsonObject = {**object_at(found, "metadata"), "labels": carried}
     requests: dict[str, Callable[[], Awaitable[Reply]]] = {
@@ -211,7 +214,7 @@ async def judge(api: Api, row: Row) -> tuple[int, str]:
         if row.found is not None:
             found = (await api.post(path, an_object(row.guard, row.found))).expect(201)
         reply = await send(row, api.acting_as(row.user), path, found)
-        after = (await api.get(f"{path}/one")).body
+        after = (await api.get(f"{path}/{row.name or row.guard.name}")).body
     _, _, said = reply.message.partition(" denied request: ")
     if said and version_of(after) != version_of(found):
         said = "refused, and done all the same"
@@ -224,6 +227,7 @@ def expected(row: Row) -> tuple[int, str]:
     return 201 if row.found is None else 200, ""
 
 
+@pytest.mark.spec("AT-06")
 @pytest.mark.fault("G3")
 @pytest.mark.parametrize("guard", [INSTANCES, CLAIMS], ids=lambda guard: guard.policy)
 async def test_every_request_of_the_table_gets_its_answer(guarded: Guarded, guard: Guard) -> None:
@@ -262,11 +266,11 @@ class Attempt:
 ATTEMPTS: Final = (
     Attempt("own copy", "POST", "{ns}/instances", 201, CELL),
     Attempt("read copies", "GET", "{ns}/instances", 200),
-    Attempt("delete own copy", "DELETE", "{ns}/instances/own", 200),
+    Attempt("delete own copy", "DELETE", "{ns}/instances/own-0", 200),
     Attempt("another's copy", "POST", "{ns}/instances", 403, "ord-1"),
-    Attempt("rewrite another's copy", "PATCH", "{ns}/instances/theirs", 403, CELL),
-    Attempt("delete another's copy", "DELETE", "{ns}/instances/theirs", 403),
-    Attempt("status of another's copy", "PUT", "{ns}/instances/theirs/status", 403, CELL),
+    Attempt("rewrite another's copy", "PATCH", "{ns}/instances/theirs-0", 403, CELL),
+    Attempt("delete another's copy", "DELETE", "{ns}/instances/theirs-0", 403),
+    Attempt("status of another's copy", "PUT", "{ns}/instances/theirs-0/status", 403, CELL),
     Attempt("delete every copy", "DELETE", "{ns}/instances", 403),
     Attempt("read deployments", "GET", "{ns}/workloaddeployments", 403),
     Attempt("write a deployment", "PATCH", "{ns}/workloaddeployments/one", 403, CELL),
@@ -290,12 +294,12 @@ async def test_cell_with_the_shipped_role_and_policy_touches_its_own_copies_alon
         await ensure(api, document)
     await await_policy(server, INSTANCES, f"compute:cell:{CELL}")
     collection = server.collection(INSTANCES)
-    for name, cell in (("own", CELL), ("theirs", "ord-1")):
+    for name, cell in (("own-0", CELL), ("theirs-0", "ord-1")):
         made = an_object(INSTANCES, {INSTANCES.label: cell}, name)
         (await api.post(collection, made)).expect(201)
     answered = {attempt.title: await try_(api, attempt, server) for attempt in ATTEMPTS}
     assert answered == {attempt.title: attempt.code for attempt in ATTEMPTS}
-    left = (await api.get(f"{collection}/theirs")).expect(200)
+    left = (await api.get(f"{collection}/theirs-0")).expect(200)
     assert object_at(left, "metadata", "labels") == {INSTANCES.label: "ord-1"}
 
 
@@ -306,8 +310,9 @@ async def try_(api: Api, attempt: Attempt, server: Guarded) -> int:
     body: JsonObject | None = None
     if attempt.cell:
         is_new = attempt.method == "POST"
-        name = "new" if is_new else path.removesuffix("/status").rsplit("/", 1)[1]
-        body = an_object(INSTANCES, {INSTANCES.label: attempt.cell}, name)
+        name = "new-0" if is_new else path.removesuffix("/status").rsplit("/", 1)[1]
+        carried = {INSTANCES.label: attempt.cell, labels.WORKLOAD_DEPLOYMENT_NAME: "new"}
+        body = an_object(INSTANCES, carried, name)
         # A replacement says which version it replaces, or it is refused for that.
         stored = {} if is_new else object_at((await api.get(f"{place}/instances/{name}")).body)
         metadata: JsonObject = {**object_at(body, "metadata")}

@@ -39,7 +39,7 @@ def map_deployment(
     change: Change, caches: Caches, find_uid: Callable[[Place], Uid | None]
 ) -> Iterator[ObjectKey]:
     """A project deployment → the hub Instances that name it; when it comes, goes, begins to go or
-    changes its city. What its status says concerns no Instance.
+    changes its city or scale. What its status says concerns no Instance.
     """
     if change.is_initial or not _is_news(change):
         return
@@ -119,7 +119,6 @@ def _is_news(change: Change) -> bool:
         return True
     is_same = before.metadata.uid == after.metadata.uid
     is_same = is_same and before.metadata.is_deleting == after.metadata.is_deleting
-    city = hub_indexes.CITY
-    return not is_same or hub_indexes.find_value(before, city) != hub_indexes.find_value(
-        after, city
-    )
+    read = hub_indexes.find_value
+    compared = (hub_indexes.CITY, hub_indexes.SCALE)
+    return not is_same or any(read(before, name) != read(after, name) for name in compared)

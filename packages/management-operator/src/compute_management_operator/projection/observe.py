@@ -45,6 +45,7 @@ class Deployment:
 
     metadata: Metadata
     city_code: str
+    scale: int = 0  # how many instances it asks for
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,11 @@ def _deployment(
     if isinstance(found, Absent | Unreadable):
         return found
     entry = caches.view(place.plane, DEPLOYMENT).entry(place.namespace, name)
-    city = "" if entry is None else hub_indexes.find_value(entry, hub_indexes.CITY)
-    return Deployment(found.metadata, city)
+    if entry is None:
+        return Deployment(found.metadata, "")
+    city = hub_indexes.find_value(entry, hub_indexes.CITY)
+    scale = int(hub_indexes.find_value(entry, hub_indexes.SCALE) or 0)
+    return Deployment(found.metadata, city, scale)
 
 
 def _cell(caches: Caches, source: Instance | Absent) -> Cell | Absent:

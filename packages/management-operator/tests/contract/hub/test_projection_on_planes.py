@@ -88,12 +88,12 @@ def test_instance_is_shown_with_its_links_spec_and_status() -> None:
 def test_instance_waits_for_its_deployment_and_is_shown_without_another_event() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate("other-us-dfw")
-        await hub.show("other-us-dfw-0", labels={labels.WORKLOAD_DEPLOYMENT_NAME: WD})
+        await hub.show(owned_by="other-us-dfw")
         await hub.world.sleep(60)
-        assert await hub.is_not_shown("other-us-dfw-0")
-        assert await quarantined(hub, "other-us-dfw-0") == ""
+        assert await hub.is_not_shown()
+        assert await quarantined(hub) == ""
         await hub.world.create(PROJECT, a_deployment_document())
-        await hub.world.eventually(lambda: hub.is_shown("other-us-dfw-0"), within=5)
+        await hub.world.eventually(hub.is_shown, within=5)
 
     play_hub(story)
 
@@ -246,7 +246,7 @@ def test_sources_that_vanished_unseen_take_few_along_and_many_only_after_a_secon
     number: int,
 ) -> None:
     async def story(hub: Hub) -> None:
-        await hub.federate()
+        await hub.federate(scale=number)
         for ordinal in range(number):
             await hub.project(f"{WD}-{ordinal}")
         await hub.process.stop()
@@ -269,7 +269,7 @@ def test_sources_that_vanished_unseen_take_few_along_and_many_only_after_a_secon
 @pytest.mark.spec("M-94")
 def test_removals_that_a_cell_made_before_our_eyes_are_not_held() -> None:
     async def story(hub: Hub) -> None:
-        await hub.federate()
+        await hub.federate(scale=15)
         for ordinal in range(15):
             await hub.project(f"{WD}-{ordinal}")
         for ordinal in range(15):
@@ -366,6 +366,50 @@ FORGERIES: Mapping[str, Mapping[str, str | None]] = {
     "cell_unknown": {labels.CELL: None},
     "cell_city_mismatch": {labels.CELL: "lhr-1"},
 }
+
+
+@pytest.mark.spec("AT-06")
+@pytest.mark.fault("G3")
+def test_slot_name_of_another_deployment_is_quarantined_and_shown_nowhere() -> None:
+    """A cell writes `other-us-lhr-0` under the labels of a deployment of its own city."""
+
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.federate("other-us-lhr", "LHR")
+        forged = "other-us-lhr-0"
+        await hub.show(forged, owned_by=WD, labels={labels.WORKLOAD_DEPLOYMENT_NAME: WD})
+        await hub.world.sleep(10)
+        assert await quarantined(hub, forged) == "name_mismatch"
+        assert hub.process.reasons(kind=INSTANCE) == [reasons.QUARANTINED_NAME_MISMATCH]
+        assert await hub.world.names(PROJECT, INSTANCE) == []
+
+    play_hub(story, is_clean=False)
+
+
+@pytest.mark.spec("AT-09")
+def test_projections_are_capped_by_the_scale_of_their_deployment() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        for ordinal in range(30):
+            await hub.show(f"{WD}-{ordinal}")
+        await hub.world.sleep(10)
+        assert len(await hub.world.names(PROJECT, INSTANCE)) == 1 + 10
+        assert await quarantined(hub, f"{WD}-11") == "beyond_scale"
+        gauge = (QUARANTINED, (("reason", "beyond_scale"),))
+        assert hub.process.measures.gauges[gauge] == 19
+        more: JsonObject = {"spec": {"scaleSettings": {"minReplicas": 12}}}
+        await hub.world.patch(PROJECT, DEPLOYMENT, WD, more)
+        await hub.world.sleep(10)
+        assert len(await hub.world.names(PROJECT, INSTANCE)) == 12 + 10
+        # What is shown stays true while a smaller scale is carried out.
+        less: JsonObject = {"spec": {"scaleSettings": {"minReplicas": 1}}}
+        await hub.world.patch(PROJECT, DEPLOYMENT, WD, less)
+        await hub.say(a_condition_document("Ready", "False", "Starting", "late"), name=f"{WD}-21")
+        await hub.world.sleep(10)
+        shown = await hub.projection(f"{WD}-21")
+        assert "late" in condition_of(shown, "Ready")
+
+    play_hub(story, is_clean=False)
 
 
 @pytest.mark.spec("M-67")

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from management_builders.projection import (
     IDENTITY,
     LINKS,
     NOW,
     OURS,
+    SeenChanges,
     a_hub_namespace,
     a_moment,
     a_project_deployment,
     a_projection,
     a_source,
 )
+from typing_extensions import Unpack
 
 from compute_api_types import labels, reasons
 from compute_api_types.reasons import QuarantineReason
@@ -32,7 +35,7 @@ from compute_management_operator.projection.plan.verifying import (
     Terminal,
     find_blocker,
 )
-from compute_operator_kit.keys import PlaneName, Uid
+from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import Absent, Unreadable
 
 
@@ -191,3 +194,66 @@ def test_statements_are_judged_in_the_order_of_the_specification() -> None:
         source=a_source(size=LARGEST + 1),
     )
     assert quarantined(everything_wrong) == "identity_mismatch"
+
+
+# --- names and ordinals ---------------------------------------------------------------------------
+
+
+def named(name: str, **changed: Unpack[SeenChanges]) -> Seen:
+    """A moment of a hub Instance of another name under the same labels."""
+    source = a_source()
+    key = ObjectKey(source.key.plane, source.key.kind, source.key.namespace, name)
+    metadata = msgspec.structs.replace(source.metadata, name=name)
+    renamed = replace(source, key=key, metadata=metadata)
+    return replace(a_moment(source=renamed, **changed), key=key)
+
+
+@pytest.mark.spec("AT-06")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "web-us-ord-0",
+        "web-us-dfw",
+        "web-us-dfw-00",
+        "web-us-dfw-x",
+        "web-us-dfw-0-0",
+        "web-us-0",
+        "web-us-dfw-12345678901",
+    ],
+)
+def test_name_of_no_slot_of_its_deployment_is_quarantined(name: str) -> None:
+    assert quarantined(named(name)) == "name_mismatch"
+    # Neither is a row that is shown already kept up to date.
+    assert quarantined(named(name, found=a_projection())) == "name_mismatch"
+
+
+@pytest.mark.spec("AT-09")
+@pytest.mark.parametrize(
+    ("scale", "ordinal", "is_shown"),
+    [
+        (1, 0, True),
+        (1, 10, True),
+        (1, 11, False),
+        (1, 300, False),
+        (0, 10, False),
+        (300, 300, True),
+    ],
+)
+def test_ordinals_are_capped_by_the_scale_and_a_margin(
+    scale: int, ordinal: int, *, is_shown: bool
+) -> None:
+    seen = named(f"web-us-dfw-{ordinal}", deployment=a_project_deployment(scale=scale))
+    if is_shown:
+        assert judged(seen) is None
+    else:
+        assert quarantined(seen) == "beyond_scale"
+
+
+@pytest.mark.spec("AT-09")
+def test_row_that_a_smaller_scale_leaves_beyond_it_is_kept_up_to_date() -> None:
+    # A scale from 100 to 1 deletes one slot after the other: the others still run.
+    small = a_project_deployment(scale=1)
+    name = "web-us-dfw-50"
+    assert judged(named(name, deployment=small, found=a_projection())) is None
+    stranger = a_projection(owners=())
+    assert quarantined(named(name, deployment=small, found=stranger)) == "beyond_scale"

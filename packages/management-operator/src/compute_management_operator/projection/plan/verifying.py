@@ -1,6 +1,6 @@
 """Whether what a hub Instance says of itself can be true. Pure (management.md 8.1).
 
-Ten statements in order; the first that fails decides. *Terminal* is what no waiting heals: it is
+Twelve statements in order; the first that fails decides. *Terminal* is what no waiting heals: it is
 quarantined. *Retryable* heals by an event, and some of it only for a while: the deployment of an
 Instance goes before the hub's garbage collection has removed the Instance, on every delete, so an
 absence counts from when it was first seen.
@@ -28,6 +28,7 @@ from compute_operator_kit.objects import Absent, Unreadable
 PATIENCE: Final = timedelta(minutes=15)
 SAFETY: Final = timedelta(seconds=30)  # an event comes first; this is for one that was lost
 RESYNC: Final = timedelta(minutes=30)  # engagement wakes everything of a project
+MARGIN: Final = 10  # slots beyond the scale that a cell may still be deleting
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,29 @@ def size_is_bounded(seen: Seen, source: Instance, now: datetime) -> Blocker | No
     return Terminal(QuarantineReason.OVERSIZED, "Spec and status are larger than 256 KiB")
 
 
+def name_is_of_a_slot(seen: Seen, source: Instance, now: datetime) -> Blocker | None:  # noqa: ARG001
+    """Without it a cell takes the name of another deployment's slot, and its row in the project."""
+    if _ordinal(seen, source) is not None:
+        return None
+    key = labels.WORKLOAD_DEPLOYMENT_NAME
+    message = f"The name is not <deployment>-<ordinal> of the deployment in label {key}"
+    return Terminal(QuarantineReason.NAME_MISMATCH, message)
+
+
+def slot_is_within_scale(seen: Seen, source: Instance, now: datetime) -> Blocker | None:  # noqa: ARG001
+    """Names differ, so a limit on ordinals limits the number of rows too. A row that is there stays
+    up to date: a cell deletes the slots of a smaller scale one after the other.
+    """
+    ordinal, deployment = _ordinal(seen, source), seen.deployment
+    if ordinal is None or not isinstance(deployment, Deployment) or _is_shown_of(seen, deployment):
+        return None
+    limit = deployment.scale + MARGIN
+    if ordinal < limit:
+        return None
+    message = f"Ordinal {ordinal} is not below {limit}, the deployment's scale and {MARGIN} more"
+    return Terminal(QuarantineReason.BEYOND_SCALE, message)
+
+
 FIRST_BLOCKER: Final[tuple[Check, ...]] = (
     project_is_named,
     namespace_is_named,
@@ -169,6 +193,8 @@ FIRST_BLOCKER: Final[tuple[Check, ...]] = (
     cell_serves_the_city,
     name_is_free,
     size_is_bounded,
+    name_is_of_a_slot,
+    slot_is_within_scale,
 )
 
 
@@ -197,3 +223,15 @@ def _is_from(seen: Seen, cell: str) -> bool:
     if not isinstance(seen.found, Instance):
         return False
     return seen.found.metadata.labels.get(labels.CELL) == cell
+
+
+def _ordinal(seen: Seen, source: Instance) -> int | None:
+    deployment = source.metadata.labels.get(labels.WORKLOAD_DEPLOYMENT_NAME, "")
+    return names.parse_ordinal(deployment, seen.key.name)
+
+
+def _is_shown_of(seen: Seen, deployment: Deployment) -> bool:
+    """Whether a projection exists and belongs to this very deployment."""
+    if not isinstance(seen.found, Instance):
+        return False
+    return any(owner.uid == deployment.metadata.uid for owner in seen.found.metadata.owners)
