@@ -7,7 +7,7 @@ table. Pure: the clock is an argument, and what a status *means* is decided by w
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,9 @@ ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
 LONGEST_MESSAGE: Final = 1024
 # C0, DEL and C1 as always; and lone surrogates, which no UTF-8 document can carry.
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# By Unicode category: controls, lone surrogates, line and paragraph separators become a space;
+# format characters (bidi controls, zero width, tags) are removed.
+_UNSEEN: Final = MappingProxyType({"Cc": " ", "Cs": " ", "Zl": " ", "Zp": " ", "Cf": ""})
 
 
 class Condition(Model):
@@ -209,10 +211,16 @@ def _since(said: Statement, status: JsonValue, since: JsonValue, now: datetime) 
 
 
 def derive_message(text: str) -> str:
-    """A message as rule 5 allows it: no control characters, cut to 1024 ending in `...`."""
+    """A message as rule 5 allows it: no character that cannot be seen, cut to 1024 ending in
+    `...`.
+    """
     cut = text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 3]}..."
     # Nearly every message is printable, and a Workload with thousands of placements has as many.
-    return cut if cut.isprintable() else _CONTROL.sub(" ", cut)
+    return cut if cut.isprintable() else "".join(_seen(char) for char in cut)
+
+
+def _seen(char: str) -> str:
+    return _UNSEEN.get(unicodedata.category(char), char)
 
 
 # --- which reason wins (api.md 8.1, rank) ---------------------------------------------------------

@@ -123,6 +123,29 @@ def test_times_are_written_in_utc_and_whole_seconds() -> None:
     assert merged.last_transition_time == NOW_TEXT
 
 
+INVISIBLE = {
+    "bidi controls": "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c",
+    "zero width": "\u200b\u200c\u200d\u2060\ufeff\u180e",
+    "tags": "\U000e0001\U000e0041\U000e007f",
+}
+SPACES = {
+    "separators": "\u2028\u2029",
+    "C0": "\x00\x1b\x7f",
+    "C1": "\x85\x9b",
+    "surrogate": "\ud800",
+}
+
+
+@pytest.mark.spec("AT-18")
+def test_characters_that_cannot_be_seen_are_removed_from_messages() -> None:
+    for text in INVISIBLE.values():
+        assert conditions.derive_message(f"a{text}b") == "ab"
+    for text in SPACES.values():
+        assert conditions.derive_message(f"a{text}b") == f"a{' ' * len(text)}b"
+    kept = "Größe 3 × 4, 日本語, \u00a0, 🙂"
+    assert conditions.derive_message(kept) == kept
+
+
 def test_messages_carry_no_control_characters_and_are_cut() -> None:
     (merged,) = merge((), (said(message="a\x00b\nc\x7fd\x85e\ud800f"),), NOW)
     assert merged.message == "a b c d e f"

@@ -2,7 +2,8 @@
 
 A cell may be compromised or just odd: its numbers, words and addresses are clamped to what the
 schema of a project takes, so that one bad entry never keeps the rest from being written. Fields
-nobody here knows pass as they are; a newer cell may know them.
+that are not known here pass, because a newer cell may know them; their texts are cut and lose
+characters that cannot be seen.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ MOST_CONDITIONS: Final = 16
 MOST_INTERFACES: Final = 16
 LONGEST_TYPE: Final = 316
 LONGEST_REASON: Final = 128
+DEEPEST: Final = 16
 AHEAD: Final = timedelta(minutes=5)
 STATUSES: Final = frozenset({"True", "False", "Unknown"})
 # Those of the schema (api_types' Condition); a test holds them equal.
@@ -51,13 +53,13 @@ _REASON: Final = re.compile(REASON_PATTERN.removeprefix("^").removesuffix("$"))
 
 def sanitise_deployment_status(status: JsonObject, stored: JsonObject, now: datetime) -> JsonObject:
     """A WorkloadDeployment's status; `stored` is what stands in the project, for times."""
-    safe: JsonObject = dict(status)
+    safe = _rest(status)
     for name in COUNTERS:
         safe[name] = sanitise_counter(member_int(status, name))
     safe["conditions"] = sanitise_conditions(status, stored, now)
     location = member_object(status, "location")
     if _is_location(location):
-        safe["location"] = location
+        safe["location"] = sanitise_texts(location)
     else:
         safe.pop("location", None)
     return safe
@@ -65,16 +67,40 @@ def sanitise_deployment_status(status: JsonObject, stored: JsonObject, now: date
 
 def sanitise_instance_status(status: JsonObject, stored: JsonObject, now: datetime) -> JsonObject:
     """An Instance's status."""
-    safe: JsonObject = dict(status)
+    safe = _rest(status)
     safe["conditions"] = sanitise_conditions(status, stored, now)
     if "networkInterfaces" in status:
-        found = member_list(status, "networkInterfaces")[:MOST_INTERFACES]
+        found = member_list(safe, "networkInterfaces")[:MOST_INTERFACES]
         safe["networkInterfaces"] = [
             _interface(entry) for entry in found if isinstance(entry, dict)
         ]
     if not isinstance(member_object(status, "controller").get("observedTemplateHash"), str):
         safe.pop("controller", None)
     return safe
+
+
+def sanitise_texts(value: Json, depth: int = DEEPEST) -> Json:
+    """Any value with its texts, names of members among them, cut and without characters that cannot
+    be seen; what is nested deeper is left out.
+    """
+    if isinstance(value, str):
+        return derive_message(value)
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return None
+    if isinstance(value, list):
+        return [sanitise_texts(entry, depth - 1) for entry in value]
+    return {derive_message(key): sanitise_texts(entry, depth - 1) for key, entry in value.items()}
+
+
+def _rest(status: JsonObject) -> JsonObject:
+    """Everything but the conditions, which have rules of their own."""
+    return {
+        derive_message(name): sanitise_texts(value)
+        for name, value in status.items()
+        if name != "conditions"
+    }
 
 
 def sanitise_counter(value: int) -> int:
@@ -155,7 +181,7 @@ def _addresses(assigned: JsonObject) -> Iterator[tuple[str, Json]]:
 
 
 def _is_address(value: Json) -> bool:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "%" in value:  # a zone may be any text
         return False
     try:
         ipaddress.ip_address(value)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from compute_api_types import conditions, reasons
+from compute_api_types.meta import format_timestamp
 from compute_management_operator.kinds import INSTANCE
 from compute_management_operator.plane_names import HUB
 from compute_management_operator.projection.observe import Instance, Seen
@@ -19,6 +21,8 @@ from compute_operator_kit.intents import Ensure, Plan, SetStatus
 from compute_operator_kit.objects import Absent
 from compute_operator_kit.outcomes import Applied
 from compute_operator_kit.wire import Json, JsonObject, member_list, member_text
+
+TERMINATING_MESSAGE: Final = "Instance is being deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,35 @@ def derive_status(source: Instance, stored: JsonObject, now: datetime) -> JsonOb
         for entry in member_list(safe, "conditions")
         if isinstance(entry, dict)
     ]
+    if source.metadata.is_deleting:
+        shown = _terminating(shown, stored, now)
     return {**safe, "conditions": shown}
+
+
+def _terminating(shown: list[Json], stored: JsonObject, now: datetime) -> list[Json]:
+    """The same with `Ready` of an Instance that is being deleted (api.md 8.2, row 1). A finalizer
+    may hold the copy on the hub, and its cell may report nothing more or Ready for good.
+    """
+    times = [*_times_not_ready(shown), *_times_not_ready(member_list(stored, "conditions"))]
+    ready: JsonObject = {
+        "type": conditions.READY,
+        "status": "False",
+        "reason": reasons.TERMINATING,
+        "message": TERMINATING_MESSAGE,
+        "lastTransitionTime": times[0] if times else format_timestamp(now),
+    }
+    others = [entry for entry in shown if not _is_ready_entry(entry)]
+    return [*others, ready]
+
+
+def _times_not_ready(entries: list[Json]) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, dict) and _is_ready_entry(entry) and entry.get("status") == "False":
+            yield member_text(entry, "lastTransitionTime")
+
+
+def _is_ready_entry(entry: Json) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == conditions.READY
 
 
 def _is_projection(intent: Ensure) -> bool:

@@ -368,6 +368,30 @@ FORGERIES: Mapping[str, Mapping[str, str | None]] = {
 }
 
 
+@pytest.mark.spec("AT-19")
+def test_copy_that_a_finalizer_holds_is_shown_as_being_deleted() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.project()
+        place = await hub.namespace()
+        held: JsonObject = {"metadata": {"finalizers": ["example.net/hold"]}}
+        await hub.world.patch(HUB, INSTANCE, INSTANCE_NAME, held, place)
+        await hub.unshow()
+        await hub.world.sleep(5)
+        ready = condition_of(await hub.projection(), "Ready")
+        assert ready == ("False", reasons.TERMINATING, "Instance is being deleted")
+        before = len(hub.world.writes(plane=PROJECT, controller="projection"))
+        await hub.say(*READY)  # whatever its cell still reports
+        await hub.world.sleep(3600)
+        assert condition_of(await hub.projection(), "Ready") == ready
+        assert len(hub.world.writes(plane=PROJECT, controller="projection")) == before
+        free: JsonObject = {"metadata": {"finalizers": []}}
+        await hub.world.patch(HUB, INSTANCE, INSTANCE_NAME, free, place)
+        await hub.world.eventually(hub.is_not_shown, within=5)
+
+    play_hub(story)
+
+
 @pytest.mark.spec("AT-06")
 @pytest.mark.fault("G3")
 def test_slot_name_of_another_deployment_is_quarantined_and_shown_nowhere() -> None:

@@ -154,6 +154,56 @@ def test_field_of_a_newer_cell_passes() -> None:
     assert sanitise_instance_status({"news": 1}, {}, NOW)["news"] == 1
 
 
+HOSTILE = "a\u202e\u2066\u200bb\u2028\x1b\x00\x9bc"
+HARMLESS = "ab    c"
+
+
+@pytest.mark.spec("AT-18")
+def test_location_carries_no_character_that_cannot_be_seen() -> None:
+    told: JsonObject = {"location": {"name": HOSTILE, "namespace": HOSTILE, "x": [HOSTILE]}}
+    safe = sanitise_deployment_status(told, {}, NOW)
+    assert safe["location"] == {"name": HARMLESS, "namespace": HARMLESS, "x": [HARMLESS]}
+
+
+@pytest.mark.spec("AT-18")
+def test_interfaces_carry_no_character_that_cannot_be_seen() -> None:
+    entry: JsonObject = {
+        "name": HOSTILE,
+        "assignments": {"networkIP": "fe80::1%\x1b[2J", "externalIP": "::1", HOSTILE: HOSTILE},
+    }
+    safe = sanitise_instance_status({"networkInterfaces": [entry]}, {}, NOW)
+    assert safe["networkInterfaces"] == [
+        {"name": HARMLESS, "assignments": {"externalIP": "::1", HARMLESS: HARMLESS}}
+    ]
+
+
+@pytest.mark.spec("AT-18")
+def test_every_other_text_carries_no_character_that_cannot_be_seen() -> None:
+    told: JsonObject = {
+        "controller": {"observedTemplateHash": HOSTILE},
+        "news": {HOSTILE: [HOSTILE, 7, None, True]},
+        "observedTemplateUID": HOSTILE,
+    }
+    expected: JsonObject = {
+        "controller": {"observedTemplateHash": HARMLESS},
+        "news": {HARMLESS: [HARMLESS, 7, None, True]},
+        "observedTemplateUID": HARMLESS,
+    }
+    for sanitise in (sanitise_instance_status, sanitise_deployment_status):
+        safe = sanitise(told, {}, NOW)
+        assert {name: safe[name] for name in expected} == expected
+
+
+@pytest.mark.spec("AT-18")
+def test_text_of_a_field_nobody_knows_is_bounded_in_length_and_depth() -> None:
+    deep: Json = "x"
+    for _ in range(40):
+        deep = [deep]
+    safe = sanitise_instance_status({"news": "x" * 5000, "deep": deep}, {}, NOW)
+    assert safe["news"] == "x" * 1021 + "..."
+    assert str(safe["deep"]).count("[") <= 17
+
+
 def test_patterns_are_those_of_the_schema() -> None:
     patterns = [
         str(part) for field in ("type", "reason") for part in Condition.model_fields[field].metadata

@@ -326,3 +326,12 @@ def test_too_many_removals_by_inference_are_held_and_told_once() -> None:
     quiet = replace(GONE, ruling=replace(held, is_news=False))
     assert plan(quiet, NOW) == Plan.of(waits)
     assert plan(replace(GONE, ruling=held, operator=None), NOW) == Plan.of(waits)
+
+
+@pytest.mark.spec("AT-18")
+def test_annotations_of_a_cell_are_shown_without_characters_that_cannot_be_seen() -> None:
+    source = a_source(annotations={labels.INSTANCE_UID: "cell\u202e-1\x1b"})
+    assert ensured(a_moment(source=source)).wanted.annotations[labels.INSTANCE_UID] == "cell-1 "
+    # The row that shows it is of this very Instance: not replaced at every look.
+    shown = a_projection(annotations={labels.INSTANCE_UID: "cell-1 "})
+    assert ensured(a_moment(source=source, found=shown)).uid == shown.metadata.uid

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from compute_api_types import labels, reasons
+from compute_api_types.conditions import derive_message
 from compute_management_operator.kinds import DEPLOYMENT
 from compute_management_operator.projection.observe import Deployment, Instance
 from compute_management_operator.projection.status import is_provisional
@@ -49,7 +50,7 @@ def keep(found: Instance, source: Instance, deployment: Deployment) -> Ensure | 
 def is_another(source: Instance, found: Instance) -> bool:
     """Whether the projection is of an Instance that had this name before."""
     shown = found.metadata.annotations.get(labels.INSTANCE_UID)
-    lives = source.metadata.annotations.get(labels.INSTANCE_UID)
+    lives = _annotation(source, labels.INSTANCE_UID)
     return bool(shown and lives) and shown != lives
 
 
@@ -59,8 +60,8 @@ def derive_owned(source: Instance, deployment: Deployment, *, held: Mapping[str,
     gone: dict[str, str | None] = {
         key: None for key in held if labels.is_reserved(key) and key not in said
     }
-    completed = {key: source.metadata.annotations.get(key) for key in COMPLETED_LABELS}
-    instance_uid = source.metadata.annotations.get(labels.INSTANCE_UID)
+    completed = {key: _annotation(source, key) for key in COMPLETED_LABELS}
+    instance_uid = _annotation(source, labels.INSTANCE_UID)
     return Owned(
         labels=gone | said | {labels.WORKLOAD_DEPLOYMENT_UID: deployment.metadata.uid},
         annotations={**completed, labels.INSTANCE_UID: instance_uid},
@@ -68,6 +69,12 @@ def derive_owned(source: Instance, deployment: Deployment, *, held: Mapping[str,
         has_only_these_owners=True,
         whole={"spec": source.spec},
     )
+
+
+def _annotation(source: Instance, key: str) -> str | None:
+    """An annotation as it may be shown: any text fits one, and this one is a cell's."""
+    text = source.metadata.annotations.get(key)
+    return None if text is None else derive_message(text)
 
 
 def _owner(deployment: Deployment) -> OwnerReference:
