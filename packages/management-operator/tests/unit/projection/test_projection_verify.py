@@ -205,7 +205,7 @@ def named(name: str, **changed: Unpack[SeenChanges]) -> Seen:
     key = ObjectKey(source.key.plane, source.key.kind, source.key.namespace, name)
     metadata = msgspec.structs.replace(source.metadata, name=name)
     renamed = replace(source, key=key, metadata=metadata)
-    return replace(a_moment(source=renamed, **changed), key=key)
+    return replace(a_moment(**changed), key=key, source=renamed)
 
 
 @pytest.mark.spec("AT-06")
