@@ -14,10 +14,12 @@ from typing import Final
 from compute_api_types import labels, names
 from compute_sim_planes.api_server.admission import AdmissionRequest
 from compute_sim_planes.api_server.policies import Denial, PolicyForm
-from compute_sim_planes.json_types import JsonObject, string_at, string_map_at
+from compute_sim_planes.json_types import JsonObject, objects_at, string_at, string_map_at
 
 CELL_USER: Final = "compute:cell:"
 PROJECT_NAMESPACE: Final = "ns-"
+# What a claim of ours asks for; each service of the platform has a prefix of its own.
+OUR_RESOURCES: Final = "compute.datumapis.com/"
 _FORBIDDEN: Final = "Forbidden"
 
 
@@ -39,13 +41,13 @@ class OwnObjectsOnly:
             return _refuse("the user names no cell")
         if not request.namespace.startswith(self.prefix):
             return _refuse(self.elsewhere)
-        if request.wanted is not None and self._owner(request.wanted) != cell:
+        if request.wanted is not None and self.owner_of(request.wanted) != cell:
             return _refuse(f"label {self.label} must name the cell that writes")
-        if self._owner(request.found) not in {"", cell}:
+        if self.owner_of(request.found) not in {"", cell}:
             return _refuse(f"the {self.kind} belongs to another cell")
         return None
 
-    def _owner(self, found: JsonObject | None) -> str:
+    def owner_of(self, found: JsonObject | None) -> str:
         """The cell an object names; the label may be absent or empty, which is nobody."""
         return string_map_at(found, "metadata", "labels").get(self.label, "")
 
@@ -82,6 +84,43 @@ def _deployments(wanted: JsonObject) -> tuple[str, ...]:
     return (label, full) if len(full) > names.LONGEST_LABEL else (label,)
 
 
+@dataclass(frozen=True, slots=True)
+class SlotClaimsOnly:
+    """A cell writes claims of slots, for compute resources alone, beside `OwnObjectsOnly`.
+
+    What carries the cell's own label it may release under any name.
+    """
+
+    owned: OwnObjectsOnly
+
+    def __call__(self, request: AdmissionRequest) -> Denial | None:
+        if not request.user.name.startswith(CELL_USER):
+            return None
+        return self.owned(request) or self._judge_claim(request)
+
+    def _judge_claim(self, request: AdmissionRequest) -> Denial | None:
+        is_own = request.found is not None and bool(self.owned.owner_of(request.found))
+        if not is_own and not names_slot(request.wanted or request.found):
+            return _refuse("the name of a cell's ResourceClaim must be instance-<Instance name>")
+        if request.wanted is not None and not asks_for_ours_alone(request.wanted):
+            return _refuse(f"a cell's ResourceClaim must ask for {OUR_RESOURCES}* alone")
+        if request.found is not None and not is_own and not asks_for_ours_alone(request.found):
+            return _refuse("the ResourceClaim belongs to another service")
+        return None
+
+
+def names_slot(claim: JsonObject | None) -> bool:
+    """Whether a claim's name is `instance-<Instance name>`."""
+    instance = names.parse_claim_name(string_at(claim, "metadata", "name"))
+    return instance is not None and names.parse_instance_name(instance) is not None
+
+
+def asks_for_ours_alone(claim: JsonObject) -> bool:
+    """Whether all resources a claim asks for are compute's."""
+    asked = [string_at(one, "resourceType") for one in objects_at(claim, "spec", "requests")]
+    return all(one.startswith(OUR_RESOURCES) for one in asked)
+
+
 def _refuse(message: str) -> Denial:
     return Denial(message, _FORBIDDEN)
 
@@ -97,5 +136,7 @@ def make_forms() -> dict[str, PolicyForm]:
                 "a cell writes Instances only in namespaces of projects (ns-…)",
             )
         ),
-        "compute-cell-claims": OwnObjectsOnly(labels.SOURCE_CLUSTER, "ResourceClaim"),
+        "compute-cell-claims": SlotClaimsOnly(
+            OwnObjectsOnly(labels.SOURCE_CLUSTER, "ResourceClaim")
+        ),
     }

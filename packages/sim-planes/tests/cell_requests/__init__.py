@@ -48,7 +48,14 @@ INSTANCES: Final = Guard(
     name="one-0",
     links={labels.WORKLOAD_DEPLOYMENT_NAME: "one"},
 )
-CLAIMS: Final = Guard("compute-cell-claims", labels.SOURCE_CLUSTER, "ResourceClaim")
+SLOT: Final = "instance-one-0"
+CLAIMS: Final = Guard("compute-cell-claims", labels.SOURCE_CLUSTER, "ResourceClaim", name=SLOT)
+# What a claim may ask for: our own resource, or the one of another service.
+OURS: Final = "compute.datumapis.com/instances"
+THEIRS: Final = "storage.example.com/gib"
+NAME_FORM: Final = "the name of a cell's ResourceClaim must be instance-<Instance name>"
+NOT_OURS: Final = "a cell's ResourceClaim must ask for compute.datumapis.com/* alone"
+OTHER_SERVICE: Final = "the ResourceClaim belongs to another service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,9 @@ class Row:
     refused: str = ""
     name: str = ""  # another than the guard's
     full: str = ""  # the annotation with the full name of the deployment
+    # Resource types of a claim that is there, and of the one that a request carries.
+    found_asks: tuple[str, ...] = (OURS,)
+    wanted_asks: tuple[str, ...] = (OURS,)
 
 
 def _rows(guard: Guard) -> tuple[Row, ...]:
@@ -176,10 +186,86 @@ def _slots() -> tuple[Row, ...]:
     )
 
 
+_OWN: Final[Labels] = {labels.SOURCE_CLUSTER: "dfw-1"}
+_OTHER: Final[Labels] = {labels.SOURCE_CLUSTER: "ord-1"}
+_CHANGES: Final[tuple[Verb, ...]] = ("apply", "replace", "patch")
+_REMOVALS: Final[tuple[Verb, ...]] = ("delete", "delete_all")
+# Names that are not `instance-<deployment>-<ordinal>`.
+_OTHER_NAMES: Final = ("bucket-logs", "instance-0", "instance-web", "instance-web-01", "web-0")
+
+
+def _claim_rows() -> tuple[Row, ...]:
+    """Each verb on own claims, another cell's, another service's and unlabelled ones (AT-05)."""
+    return (
+        *(_claim_row("create", None, name, refused=NAME_FORM) for name in _OTHER_NAMES),
+        *(
+            _claim_row("create", None, wanted_asks=asks, refused=NOT_OURS)
+            for asks in ((THEIRS,), (OURS, THEIRS), ("compute.datumapis.community/vcpus",))
+        ),
+        _claim_row("create", None, "instance-a.b-c-10"),
+        *(row for verb in _CHANGES for row in _change_rows(verb)),
+        *(row for verb in _REMOVALS for row in _removal_rows(verb)),
+    )
+
+
+def _change_rows(verb: Verb) -> tuple[Row, ...]:
+    both = {"found_asks": (THEIRS,), "wanted_asks": (THEIRS,)}
+    return (
+        _claim_row(verb, _OWN),
+        _claim_row(verb, _OWN, "bucket-logs"),
+        _claim_row(verb, _OWN, **both, refused=NOT_OURS),
+        _claim_row(verb, _OTHER, refused=CLAIMS.not_yours),
+        _claim_row(verb, {}),
+        _claim_row(verb, {}, **both, refused=NOT_OURS),
+        _claim_row(verb, {}, "bucket-logs", **both, refused=NAME_FORM),
+        _claim_row(verb, {}, "bucket-logs", refused=NAME_FORM),
+    )
+
+
+def _removal_rows(verb: Verb) -> tuple[Row, ...]:
+    return (
+        _claim_row(verb, _OWN),
+        _claim_row(verb, _OWN, "bucket-logs"),
+        _claim_row(verb, _OWN, found_asks=(THEIRS,)),
+        _claim_row(verb, _OTHER, refused=CLAIMS.not_yours),
+        _claim_row(verb, {}),
+        _claim_row(verb, {}, found_asks=(OURS, THEIRS), refused=OTHER_SERVICE),
+        _claim_row(verb, {}, "bucket-logs", found_asks=(THEIRS,), refused=NAME_FORM),
+        _claim_row(verb, {}, "bucket-logs", refused=NAME_FORM),
+    )
+
+
+def _claim_row(
+    verb: Verb,
+    found: Labels | None,
+    name: str = SLOT,
+    *,
+    refused: str = "",
+    found_asks: tuple[str, ...] = (OURS,),
+    wanted_asks: tuple[str, ...] = (OURS,),
+) -> Row:
+    is_removal = verb in _REMOVALS
+    owner = "nothing" if found is None else found.get(labels.SOURCE_CLUSTER, "unlabelled")
+    asked = "+".join(wanted_asks if found is None else found_asks)
+    return Row(
+        f"{verb} {name}, {owner}, {asked}",
+        CLAIMS,
+        DFW,
+        verb,
+        found,
+        None if is_removal else _OWN,
+        refused=refused,
+        name=name,
+        found_asks=found_asks,
+        wanted_asks=wanted_asks,
+    )
+
+
 TABLE: Final = (
     *_rows(INSTANCES),
     *_slots(),
     *_rows(CLAIMS),
+    *_claim_rows(),
     # Copies of Instances live in namespaces of the hub; claims in whatever a project has.
     Row(
         "create elsewhere",

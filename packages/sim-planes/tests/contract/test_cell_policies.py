@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 import yaml
-from cell_requests import CLAIMS, DFW, INSTANCES, NOBODY, TABLE, Guard, Labels, Row
+from cell_requests import CLAIMS, DFW, INSTANCES, NOBODY, OURS, TABLE, Guard, Labels, Row
 
 from compute_api_types import labels
 from compute_api_types.testing import an_instance
@@ -121,7 +121,13 @@ def a_cluster_role_binding(role: str, users: list[str]) -> JsonObject:
     }
 
 
-def an_object(guard: Guard, carried: Labels, name: str = "", full: str = "") -> JsonObject:
+def an_object(
+    guard: Guard,
+    carried: Labels,
+    name: str = "",
+    asks: tuple[str, ...] = (OURS,),
+    full: str = "",
+) -> JsonObject:
     metadata: JsonObject = {"name": name or guard.name, "labels": {**carried}}
     if full:
         metadata["annotations"] = {labels.WORKLOAD_DEPLOYMENT_NAME: full}
@@ -138,7 +144,7 @@ def an_object(guard: Guard, carried: Labels, name: str = "", full: str = "") -> 
             "spec": {
                 "consumerRef": project,
                 "resourceRef": project,
-                "requests": [{"resourceType": "compute.datumapis.com/instances", "amount": 1}],
+                "requests": [{"resourceType": one, "amount": 1} for one in asks],
             },
         }
     dumped: JsonObject = an_instance().model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -191,7 +197,7 @@ async def await_policy(server: Guarded, guard: Guard, user: str) -> None:
 async def send(row: Row, as_user: Api, path: str, found: JsonObject) -> Reply:
     """The request of a row."""
     target = f"{path}/{row.name or row.guard.name}"
-    wanted = an_object(row.guard, row.wanted or {}, row.name, row.full)
+    wanted = an_object(row.guard, row.wanted or {}, row.name, row.wanted_asks, row.full)
     carried: JsonObject = {**(row.wanted or {})}
     metadata: JsonObject = {**object_at(found, "metadata"), "labels": carried}
     requests: dict[str, Callable[[], Awaitable[Reply]]] = {
@@ -212,7 +218,8 @@ async def judge(api: Api, row: Row) -> tuple[int, str]:
         path = place.collection(row.guard, in_project=row.in_project)
         found: JsonObject = {}
         if row.found is not None:
-            found = (await api.post(path, an_object(row.guard, row.found))).expect(201)
+            stored = an_object(row.guard, row.found, row.name, row.found_asks)
+            found = (await api.post(path, stored)).expect(201)
         reply = await send(row, api.acting_as(row.user), path, found)
         after = (await api.get(f"{path}/{row.name or row.guard.name}")).body
     _, _, said = reply.message.partition(" denied request: ")
@@ -229,10 +236,12 @@ def expected(row: Row) -> tuple[int, str]:
 
 @pytest.mark.spec("AT-06")
 @pytest.mark.fault("G3")
+@pytest.mark.spec("AT-05")
 @pytest.mark.parametrize("guard", [INSTANCES, CLAIMS], ids=lambda guard: guard.policy)
 async def test_every_request_of_the_table_gets_its_answer(guarded: Guarded, guard: Guard) -> None:
     rows = [row for row in TABLE if row.guard is guard]
     answered = {row.title: await judge(guarded.api, row) for row in rows}
+    assert len(answered) == len(rows), "each row has a title of its own"
     assert answered == {row.title: expected(row) for row in rows}
 
 
