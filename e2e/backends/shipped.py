@@ -13,12 +13,14 @@ from typing import Final
 import orjson
 import yaml
 
+from compute_api_types import names
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.crds import Neighbour, load_crds
 from e2e.manifests import DEPLOY, render
 from e2e.objects import object_at, text_at
 
 TEMPLATE_CELL: Final = "example"  # the name in the folders that are copied for each cell
+TEMPLATE_CITY: Final = "CITY"  # and its city, as names have it
 
 
 @cache
@@ -45,10 +47,17 @@ def neighbour_definitions(*neighbours: Neighbour) -> list[JsonObject]:
     return [orjson.loads(raw) for raw in _loaded(*neighbours)]
 
 
-def cell_bindings(side: str, cell: str) -> list[JsonObject]:
-    """The binding of one cell on the hub or at Milo's root, made from the template that ships."""
+def cell_bindings(side: str, cell: str, city: str) -> list[JsonObject]:
+    """What one cell has on the hub or at Milo's root, made from the template that ships."""
     raws = _rendered(DEPLOY / side / "cells" / TEMPLATE_CELL)
-    return [orjson.loads(raw.replace(TEMPLATE_CELL.encode(), cell.encode())) for raw in raws]
+    put_in = ((TEMPLATE_CELL, cell), (TEMPLATE_CITY, names.sanitise(city)))
+    return [orjson.loads(_replace(raw, put_in)) for raw in raws]
+
+
+def _replace(raw: bytes, put_in: tuple[tuple[str, str], ...]) -> bytes:
+    for word, value in put_in:
+        raw = raw.replace(word.encode(), value.encode())
+    return raw
 
 
 def shipped_configuration(folder: str, name: str) -> JsonObject:

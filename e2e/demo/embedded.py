@@ -64,6 +64,7 @@ READY: Final = "planes.json"
 MILO: Final = "milo"
 # Shorter than in a real cell, so that a minute holds the whole story.
 SHORT: Final = timedelta(milliseconds=500)
+CITIES: Final = {cell.name: cell.city for cell in CELLS}
 
 
 class Embedded:
@@ -130,13 +131,15 @@ class Embedded:
                 self._identities,
                 tokens=self._credentials.of(ROOT),
                 webhooks=HttpWebhooks({installing.WEBHOOK: address}),
-                policies=make_forms(),
+                policies=make_forms(CITIES),
             )
         )
 
     def _make(self, name: str) -> Plane:
         tokens = self._credentials.of(name)
-        parts = PlaneParts(self._clock, self._identities, tokens=tokens, policies=make_forms())
+        parts = PlaneParts(
+            self._clock, self._identities, tokens=tokens, policies=make_forms(CITIES)
+        )
         return Plane(name, parts)
 
     def _make_hub(self) -> Plane:
@@ -144,7 +147,7 @@ class Embedded:
             self._clock,
             self._identities,
             tokens=self._credentials.of(HUB),
-            policies=make_forms(),
+            policies=make_forms(CITIES),
             amendments=karmada_amendments(self._identities),
         )
         return Plane(HUB, parts)

@@ -27,7 +27,7 @@ async def install_root(root: Plane, authority: bytes) -> None:
     await _install(root, definitions("networking"))
     await _install(root, [_with_authority(one, authority) for one in manifests("milo")])
     for cell in CELLS:
-        await _install(root, cell_bindings("milo", cell.name))
+        await _install(root, cell_bindings("milo", cell.name, cell.city))
 
 
 async def install_home(home: Plane) -> None:
@@ -38,7 +38,7 @@ async def install_hub(hub: Plane) -> None:
     await _install(hub, definitions("karmada"))
     await _install(hub, manifests("hub"))
     for cell in CELLS:
-        await _install(hub, cell_bindings("hub", cell.name))
+        await _install(hub, cell_bindings("hub", cell.name, cell.city))
 
 
 async def install_cell(plane: Plane, cell: Cell) -> None:

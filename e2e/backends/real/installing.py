@@ -65,11 +65,11 @@ async def install_far_planes(planes: RealPlanes, cells: Iterable[Cell], webhook:
     async with plane.client() as root:
         await _apply(root, [_with_address(one, webhook, plane) for one in manifests("milo")])
         for cell in cells:
-            await _apply(root, cell_bindings("milo", cell.name))
+            await _apply(root, cell_bindings("milo", cell.name, cell.city))
     async with planes.plane(HUB).client() as hub:
         await _apply(hub, manifests("hub"))
         for cell in cells:
-            await _apply(hub, cell_bindings("hub", cell.name))
+            await _apply(hub, cell_bindings("hub", cell.name, cell.city))
 
 
 async def _apply(client: PlaneClient, documents: Iterable[JsonObject]) -> None:

@@ -69,9 +69,10 @@ class SimBackend:
     ) -> None:
         self.needs = needs
         self.clock = clock
+        cities = {cell.name: cell.city for cell in needs.cells}
         self.history = History(clock)
         self.injector = Injector(faults, clock, self.history)
-        self.planes = SimPlanes(clock, self.history, make_forms())
+        self.planes = SimPlanes(clock, self.history, make_forms(cities))
         self.neighbours = Neighbours(self.planes, clock)
         self._around = Surroundings(
             self.planes,
@@ -148,8 +149,8 @@ class SimBackend:
         hub = await self.planes.add(HUB, definitions("karmada"), amendments)
         await self._install(hub, manifests("hub"))
         for cell in self.needs.cells:
-            await self._install(root, cell_bindings("milo", cell.name))
-            await self._install(hub, cell_bindings("hub", cell.name))
+            await self._install(root, cell_bindings("milo", cell.name, cell.city))
+            await self._install(hub, cell_bindings("hub", cell.name, cell.city))
             neighbours = ("networking",) if self.needs.has_networking else ()
             plane = await self.planes.add(cell.name, definitions(*neighbours))
             await self._install(plane, manifests("cell"))

@@ -41,4 +41,5 @@ def quota_rules(layout: Layout) -> QuotaRules:
         # Whether quota is away is seen by the cell that claims: management, and other cells, reach
         # a project that it is cut from.
         claims_for=lambda identity, cell: identity == cell,
+        by_hand=layout.by_hand,
     )

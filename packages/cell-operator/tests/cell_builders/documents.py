@@ -17,6 +17,7 @@ NS: Final = f"ns-{NAMESPACE_UID}"
 PROJECT: Final = "acme"
 PROJECT_NAMESPACE: Final = "shop"
 CELL_NAME: Final = "dfw-1"
+CITY: Final = "DFW"
 HUB_UID: Final = "0d9a3b5e-7c11-4c0b-8f63-5d1c8f2b9e77"
 IMAGE: Final = "registry.example.net/shop/storefront"
 

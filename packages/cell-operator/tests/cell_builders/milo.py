@@ -12,7 +12,7 @@ from typing import Final
 import httpx
 from typing_extensions import override
 
-from cell_builders.documents import NAMESPACE_UID, PROJECT, PROJECT_NAMESPACE
+from cell_builders.documents import CELL_NAME, CITY, NAMESPACE_UID, PROJECT, PROJECT_NAMESPACE
 from compute_api_types import labels
 from compute_sim_planes.api_server.identity import User
 from compute_sim_planes.api_server.sources import Identities
@@ -56,7 +56,11 @@ class SimulatedMilo:
 
     def __init__(self, clock: VirtualClock) -> None:
         self._identities = PinnedIdentities(clock.identities)
-        self.milo = Milo(MiloParts(clock=clock, identities=self._identities, policies=make_forms()))
+        self.milo = Milo(
+            MiloParts(
+                clock=clock, identities=self._identities, policies=make_forms({CELL_NAME: CITY})
+            )
+        )
 
     async def open(self) -> None:
         await self.milo.start()

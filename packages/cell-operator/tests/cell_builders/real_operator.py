@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from cell_builders.documents import CELL_NAME, a_location_document
+from cell_builders.documents import CELL_NAME, CITY, a_location_document
 from compute_operator_kit.settings import API_VERSION
 from compute_operator_kit.wire import JsonObject
 from e2e.backends.shipped import cell_bindings, manifests
@@ -40,8 +40,8 @@ async def install(installation: Installation) -> None:
         await installation.apply("root", render(DEPLOY / "milo" / folder))
     for folder in ("rbac", "admission"):
         await installation.apply("hub", render(DEPLOY / "hub" / folder))
-    await installation.apply("root", cell_bindings("milo", CELL_NAME))
-    await installation.apply("hub", cell_bindings("hub", CELL_NAME))
+    await installation.apply("root", cell_bindings("milo", CELL_NAME, CITY))
+    await installation.apply("hub", cell_bindings("hub", CELL_NAME, CITY))
     # What a Deployment would run is started here.
     shipped = [one for one in manifests("cell") if one["kind"] != "Deployment"]
     await installation.apply(CELL_NAME, [*shipped, a_location_document()])

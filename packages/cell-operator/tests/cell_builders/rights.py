@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from cell_builders.documents import CELL_NAME
+from cell_builders.documents import CELL_NAME, CITY
 from compute_cell_operator.plane_names import CELL, HUB
 from compute_cell_operator.wiring import COMPONENT
 from compute_sim_planes.api_server.authorization import Attributes, Authorizer, Verdict
@@ -52,7 +52,7 @@ def operator_on(plane: str) -> User:
 def shipped(side: str) -> list[Manifest]:
     """Our roles, policies and bindings, and the namespace, as an administrator applies them."""
     found = [one for one in manifests(FOLDERS[side]) if _is_of_the_operator(one)]
-    bindings = [] if side == "cell" else cell_bindings(FOLDERS[side], CELL_NAME)
+    bindings = [] if side == "cell" else cell_bindings(FOLDERS[side], CELL_NAME, CITY)
     return [*found, *bindings]
 
 

@@ -33,6 +33,7 @@ from typing_extensions import override
 
 from cell_builders.documents import (
     CELL_NAME,
+    CITY,
     NS,
     PROJECT,
     a_deployment_document,
@@ -203,7 +204,7 @@ class World(PeopledGround):
             clock=self.clock,
             identities=self.clock.identities,
             tokens=Tokens({SCRAPER_TOKEN: SCRAPER}),
-            policies=make_forms(),
+            policies=make_forms({CELL_NAME: CITY}),
         )
         plane = SimulatedPlane(name, parts)
         self.adopt(plane)

@@ -8,7 +8,9 @@ from the stored objects and is not repeated here; its match condition is, becaus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from compute_api_types import labels, names
@@ -17,9 +19,12 @@ from compute_sim_planes.api_server.policies import Denial, PolicyForm
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at, string_map_at
 
 CELL_USER: Final = "compute:cell:"
+MANAGEMENT_USER: Final = "system:serviceaccount:compute-system:compute-management-operator"
 PROJECT_NAMESPACE: Final = "ns-"
 # What a claim of ours asks for; each service of the platform has a prefix of its own.
 OUR_RESOURCES: Final = "compute.datumapis.com/"
+# The template of a cell as `deploy/` has it, before its name and city are put in.
+TEMPLATE: Final[Mapping[str, str]] = MappingProxyType({"example": "CITY"})
 _FORBIDDEN: Final = "Forbidden"
 
 
@@ -109,6 +114,46 @@ class SlotClaimsOnly:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class CityClaims:
+    """Names of slots that end in a city are for the cell of that city."""
+
+    cell: str
+    city: str  # as names have it
+
+    def __call__(self, request: AdmissionRequest) -> Denial | None:
+        user = request.user.name
+        if not user.startswith(CELL_USER) or user == f"{CELL_USER}{self.cell}":
+            return None
+        owner = string_map_at(request.found, "metadata", "labels").get(labels.SOURCE_CLUSTER, "")
+        if owner and owner == user.removeprefix(CELL_USER):
+            return None
+        claim = request.wanted or request.found
+        instance = names.parse_claim_name(string_at(claim, "metadata", "name"))
+        slot = None if instance is None else names.parse_instance_name(instance)
+        if slot is None or not slot[0].endswith(f"-{self.city}") or slot[0] == f"-{self.city}":
+            return None
+        return _refuse(
+            f"the name of the ResourceClaim is that of a slot in city {self.city}, "
+            f"which cell {self.cell} serves"
+        )
+
+
+def judge_management(request: AdmissionRequest) -> Denial | None:
+    """The management operator removes claims of slots that name a cell, and writes none."""
+    if request.user.name != MANAGEMENT_USER:
+        return None
+    if request.operation != "DELETE" or request.found is None:
+        return _refuse("the management operator only removes ResourceClaims")
+    if not string_map_at(request.found, "metadata", "labels").get(labels.SOURCE_CLUSTER):
+        return _refuse("the ResourceClaim names no cell")
+    if not names_slot(request.found):
+        return _refuse("the name of the ResourceClaim is not instance-<Instance name>")
+    if not asks_for_ours_alone(request.found):
+        return _refuse("the ResourceClaim belongs to another service")
+    return None
+
+
 def names_slot(claim: JsonObject | None) -> bool:
     """Whether a claim's name is `instance-<Instance name>`."""
     instance = names.parse_claim_name(string_at(claim, "metadata", "name"))
@@ -125,9 +170,11 @@ def _refuse(message: str) -> Denial:
     return Denial(message, _FORBIDDEN)
 
 
-def make_forms() -> dict[str, PolicyForm]:
-    """What a plane is given (`PlaneParts.policies`, `MiloParts.policies`) to take both policies."""
-    return {
+def make_forms(cities: Mapping[str, str] = TEMPLATE) -> dict[str, PolicyForm]:
+    """What a plane is given (`PlaneParts.policies`, `MiloParts.policies`) to take the policies;
+    `cities` are the city codes by cell, for the policies that `deploy/milo/cells` has per cell.
+    """
+    forms: dict[str, PolicyForm] = {
         "compute-cell-instances": OwnSlotsOnly(
             OwnObjectsOnly(
                 labels.CELL,
@@ -139,4 +186,10 @@ def make_forms() -> dict[str, PolicyForm]:
         "compute-cell-claims": SlotClaimsOnly(
             OwnObjectsOnly(labels.SOURCE_CLUSTER, "ResourceClaim")
         ),
+        "compute-management-claims": judge_management,
     }
+    for cell, city in cities.items():
+        # The template itself has a word in place of a city, and reserves nothing.
+        code = city if cell in TEMPLATE else names.sanitise(city)
+        forms[f"compute-city-claims-{cell}"] = CityClaims(cell, code)
+    return forms

@@ -7,7 +7,7 @@ refuses is the policy alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from compute_api_types import labels
@@ -41,6 +41,8 @@ class Guard:
         return f"the {self.kind} belongs to another cell"
 
 
+MANAGEMENT: Final = "system:serviceaccount:compute-system:compute-management-operator"
+ZRH: Final = "compute:cell:zrh-1"
 INSTANCES: Final = Guard(
     "compute-cell-instances",
     labels.CELL,
@@ -209,15 +211,17 @@ def _claim_rows() -> tuple[Row, ...]:
 
 
 def _change_rows(verb: Verb) -> tuple[Row, ...]:
-    both = {"found_asks": (THEIRS,), "wanted_asks": (THEIRS,)}
+    foreign = (THEIRS,)
     return (
         _claim_row(verb, _OWN),
         _claim_row(verb, _OWN, "bucket-logs"),
-        _claim_row(verb, _OWN, **both, refused=NOT_OURS),
+        _claim_row(verb, _OWN, found_asks=foreign, wanted_asks=foreign, refused=NOT_OURS),
         _claim_row(verb, _OTHER, refused=CLAIMS.not_yours),
         _claim_row(verb, {}),
-        _claim_row(verb, {}, **both, refused=NOT_OURS),
-        _claim_row(verb, {}, "bucket-logs", **both, refused=NAME_FORM),
+        _claim_row(verb, {}, found_asks=foreign, wanted_asks=foreign, refused=NOT_OURS),
+        _claim_row(
+            verb, {}, "bucket-logs", found_asks=foreign, wanted_asks=foreign, refused=NAME_FORM
+        ),
         _claim_row(verb, {}, "bucket-logs", refused=NAME_FORM),
     )
 
@@ -261,11 +265,62 @@ def _claim_row(
     )
 
 
+def _management_rows() -> tuple[Row, ...]:
+    """The management operator removes claims of slots that name a cell, and writes none (AT-04)."""
+    only = "the management operator only removes ResourceClaims"
+    no_cell = "the ResourceClaim names no cell"
+    form = "the name of the ResourceClaim is not instance-<Instance name>"
+    rows = (
+        _claim_row("create", None, refused=only),
+        _claim_row("patch", _OWN, refused=only),
+        _claim_row("replace", _OWN, refused=only),
+        _claim_row("status", _OWN, refused=only),
+        *(
+            row
+            for verb in _REMOVALS
+            for row in (
+                _claim_row(verb, _OWN),
+                _claim_row(verb, {}, refused=no_cell),
+                _claim_row(verb, _OTHER, "bucket-logs", refused=form),
+                _claim_row(verb, _OTHER, found_asks=(OURS, THEIRS), refused=OTHER_SERVICE),
+            )
+        ),
+    )
+    return tuple(replace(row, title=f"management: {row.title}", user=MANAGEMENT) for row in rows)
+
+
+def _city_rows() -> tuple[Row, ...]:
+    """Names of slots that end in a city are for the cell of that city (AT-04)."""
+    taken = "the name of the ResourceClaim is that of a slot in city zrh, which cell zrh-1 serves"
+    slot = "instance-web-zrh-0"
+    theirs = {labels.SOURCE_CLUSTER: "zrh-1"}
+    by_owner = (
+        Row("its own cell, create", CLAIMS, ZRH, "create", None, theirs, name=slot),
+        Row("its own cell, free a slot", CLAIMS, ZRH, "delete", {}, name=slot),
+        Row("its own cell, release", CLAIMS, ZRH, "delete", theirs, name=slot),
+    )
+    others = (
+        _claim_row("create", None, slot, refused=taken),
+        _claim_row("apply", None, slot, refused=taken),
+        _claim_row("patch", {}, slot, refused=taken),
+        _claim_row("delete", {}, slot, refused=taken),
+        _claim_row("patch", _OWN, slot),
+        _claim_row("delete", _OWN, slot),
+        _claim_row("create", None, "instance-zrh-0"),
+        _claim_row("create", None, "instance-web-zrh-dfw-0"),
+        _claim_row("create", None, "instance-web-szrh-0"),
+        _claim_row("create", None, "instance-web-zrh-1-0"),
+    )
+    return (*by_owner, *others)
+
+
 TABLE: Final = (
     *_rows(INSTANCES),
     *_slots(),
     *_rows(CLAIMS),
     *_claim_rows(),
+    *_management_rows(),
+    *_city_rows(),
     # Copies of Instances live in namespaces of the hub; claims in whatever a project has.
     Row(
         "create elsewhere",

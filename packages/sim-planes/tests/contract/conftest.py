@@ -59,7 +59,7 @@ async def api_server(
         PlaneParts(
             tokens=Tokens({token: authenticated("contract-admin", MASTERS)}),
             webhooks=HttpWebhooks(),
-            policies=make_forms(),
+            policies=make_forms({"zrh-1": "ZRH"}),
             identities=SeededIdentities(int.from_bytes(secrets.token_bytes(8))),
         ),
     )
