@@ -12,6 +12,7 @@ from typing import Final
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from e2e.kinds import (
+    CLAIM,
     DEPLOYMENT,
     GRANT,
     INSTANCE,
@@ -75,6 +76,22 @@ def a_grant(project: str, instances: int) -> JsonObject:
     spec: JsonObject = {"consumerRef": consumer, "allowances": allowances}
     document = a_document(GRANT, DEFAULT_GRANT, spec=spec)
     document["metadata"] = {"name": DEFAULT_GRANT, "namespace": "milo-system"}
+    return document
+
+
+def a_claim(project: str, instance: str, cell: str) -> JsonObject:
+    """A claim as a cell makes it for an Instance, with the smallest amounts."""
+    consumer: JsonObject = {"apiGroup": PROJECT.group, "kind": PROJECT.name, "name": project}
+    resources = (labels.INSTANCES_RESOURCE, labels.VCPUS_RESOURCE, labels.MEMORY_RESOURCE)
+    requests: list[JsonValue] = [{"resourceType": one, "amount": 1} for one in resources]
+    spec: JsonObject = {
+        "consumerRef": consumer,
+        "resourceRef": {**consumer},
+        "requests": requests,
+    }
+    document = a_document(CLAIM, f"instance-{instance}", spec=spec)
+    metadata: JsonObject = {**object_at(document, "metadata")}
+    document["metadata"] = metadata | {"labels": {labels.SOURCE_CLUSTER: cell}}
     return document
 
 

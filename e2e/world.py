@@ -44,6 +44,7 @@ from e2e.backends.port import (
 from e2e.documents import (
     IMAGE,
     a_bare_deployment,
+    a_claim,
     a_hub_instance,
     a_namespace,
     a_placement,
@@ -143,6 +144,7 @@ __all__ = [
     "Version",
     "World",
     "a_bare_deployment",
+    "a_claim",
     "a_hub_instance",
     "a_namespace",
     "a_placement",

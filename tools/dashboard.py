@@ -244,6 +244,23 @@ ROWS: Final = (
                 "short",
                 (("compute_federation_ambiguous_cities", "cities"),),
             ),
+            Panel(
+                "Claims that nothing backs",
+                "Quota claims in the name of a cell that runs nothing for them.",
+                "short",
+                (("sum by (cell) (compute_unbacked_claims)", "{{cell}}"),),
+            ),
+            Panel(
+                "Claims of other cities removed",
+                "Quota claims that took the place of a slot of another city.",
+                "short",
+                (
+                    (
+                        "sum by (cell) (increase(compute_misplaced_claims_removed_total[15m]))",
+                        "{{cell}}",
+                    ),
+                ),
+            ),
         ),
     ),
 )

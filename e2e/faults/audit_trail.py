@@ -40,6 +40,7 @@ SIGNATURES: Final = {
         _signed(MANAGEMENT_AGENT, "policy", "compute-policy"),
         _signed(MANAGEMENT_AGENT, "projection", "compute-projection"),
         _signed(MANAGEMENT_AGENT, "hub-namespace", "compute-federation"),
+        _signed(MANAGEMENT_AGENT, "claims", "compute-claims"),
         # What is of the process and of no controller carries the process's own name.
         _signed(MANAGEMENT_AGENT, "events", MANAGEMENT_AGENT),
         _signed(MANAGEMENT_AGENT, "leader-election", MANAGEMENT_AGENT),

@@ -47,6 +47,7 @@ ALLOWED: Final = (
     Allowed("management", "project", "instances", _READ | _MAKE),
     Allowed("management", "project", "instances/status", _STATUS),
     Allowed("management", "project", "namespaces", frozenset({"get"})),
+    Allowed("management", "project", "resourceclaims", frozenset({"get", "list", "delete"})),
     Allowed("management", "project", "networks", _READ),
     Allowed("management", "project", "locations", _READ),
     Allowed("management", "project", "subjectaccessreviews", frozenset({"create"})),

@@ -108,6 +108,22 @@ STORIES: Final = (
         {MANAGEMENT: fired("ComputeCityAmbiguous critical")},
     ),
     Story(
+        troubles.a_cell_takes_slots_of_another,
+        BOTH,
+        {
+            MANAGEMENT: fired("ComputeMisplacedClaims critical"),
+            DFW.name: fired("ComputeNoLeader critical"),
+        },
+    ),
+    Story(
+        troubles.a_cell_claims_for_nothing,
+        BOTH,
+        {
+            MANAGEMENT: fired("ComputeUnbackedClaims warning"),
+            DFW.name: fired("ComputeNoLeader critical"),
+        },
+    ),
+    Story(
         troubles.a_crowd_vanished_unseen,
         QUOTA,
         {

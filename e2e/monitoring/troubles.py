@@ -18,6 +18,7 @@ from compute_operator_kit.testing_certificates import Authority
 from e2e.backends.port import ADMIN, Call
 from e2e.backends.sim.backend import SimBackend
 from e2e.world import (
+    CLAIM,
     CLUSTER,
     DEPLOYMENT,
     DFW,
@@ -35,6 +36,7 @@ from e2e.world import (
     Plane,
     World,
     a_bare_deployment,
+    a_claim,
     a_hub_instance,
     a_namespace,
     a_placement,
@@ -42,6 +44,7 @@ from e2e.world import (
     condition_of,
     labels_of,
     merge_of,
+    name_of,
     within,
 )
 
@@ -304,6 +307,34 @@ async def two_cells_serve_one_city(world: World) -> None:
     await world.sleep(10 * MINUTE)
     await world.hub.patch(CLUSTER, UNTOLD.name, merge_of(labels={city: "ORD"}))
     await world.sleep(2 * MINUTE)
+
+
+async def a_cell_takes_slots_of_another(world: World) -> None:
+    """AT-04: the credential of one cell makes the claim of a slot of another."""
+    project = world.project
+    await run(world, "first", "ORD")
+    await world.operator_of(DFW).kill()  # an honest one would release what it holds for nothing
+    rogue = project.as_user(f"compute:cell:{DFW.name}")
+    await rogue.create(a_claim(project.name, f"{WD}-0", DFW.name))
+    await run(world, WD, "ORD")
+    await world.sleep(5 * MINUTE)
+    await world.operator_of(DFW).start()
+    await world.sleep(20 * MINUTE)
+
+
+async def a_cell_claims_for_nothing(world: World) -> None:
+    """AT-07: the credential of one cell spends quota of a project it runs nothing for."""
+    project = world.project
+    await run(world, WD, "ORD")
+    await world.operator_of(DFW).kill()
+    rogue = project.as_user(f"compute:cell:{DFW.name}")
+    claim = a_claim(project.name, "nothing-0", DFW.name)
+    await rogue.create(claim)
+    world.backend.leave(project.name, CLAIM, f"{project.namespace}/{name_of(claim)}")
+    await world.sleep(90 * MINUTE)
+    await project.delete(CLAIM, name_of(claim))
+    await world.operator_of(DFW).start()
+    await world.sleep(30 * MINUTE)
 
 
 async def a_crowd_vanished_unseen(world: World) -> None:

@@ -287,6 +287,11 @@ EVENTS: Final = (
         "Instance on the hub", (), tuple(reason.event for reason in reasons.QuarantineReason)
     ),
     ShownEvents(
+        "Cluster on the hub, or Deployment of the operator",
+        (),
+        (reasons.MISPLACED_CLAIM_REMOVED, reasons.UNBACKED_CLAIMS),
+    ),
+    ShownEvents(
         "WorkloadDeployment on a cell",
         (
             reasons.SCALED,

@@ -294,6 +294,16 @@ AMBIGUOUS_CITY: Final = _says(
     "More than one cluster carries the city code, so each runs every replica.",
     "Decide which cluster serves the city and take the label off the others.",
 )
+MISPLACED_CLAIM_REMOVED: Final = _says(
+    "MisplacedClaimRemoved",
+    "A quota claim that named a cell of another city took the place of a slot and was removed.",
+    "Find out which credential wrote it; a cell that does so is compromised or misconfigured.",
+)
+UNBACKED_CLAIMS: Final = _says(
+    "UnbackedClaims",
+    "Quota claims name a cell, and no deployment in the city of that cell backs them.",
+    "Look whether the cell is away; else find out which credential wrote them.",
+)
 MASS_DELETE_REFUSED: Final = _says(
     "MassDeleteRefused",
     "A removal of unusually many objects is held until a second look agrees.",

@@ -44,6 +44,7 @@ WIRE_STRINGS = {
     "FEDERATION_MANAGER": "compute-federation",
     "POLICY_MANAGER": "compute-policy",
     "PROJECTION_MANAGER": "compute-projection",
+    "CLAIMS_MANAGER": "compute-claims",
     "DEPLOYMENT_MANAGER": "compute-deployment",
     "INSTANCE_MANAGER": "compute-instance",
     "WRITE_BACK_MANAGER": "compute-write-back",

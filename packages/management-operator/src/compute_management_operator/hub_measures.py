@@ -30,6 +30,8 @@ ORPHANED: Final = "compute_federation_orphaned_hub_objects"
 REPORTING_CELLS: Final = "compute_federation_deployments_reporting_cells"
 AMBIGUOUS_CITIES: Final = "compute_federation_ambiguous_cities"
 QUARANTINED: Final = "compute_federation_quarantined_objects"
+MISPLACED_CLAIMS: Final = "compute_misplaced_claims_removed_total"
+UNBACKED_CLAIMS: Final = "compute_unbacked_claims"
 
 _OBJECTS: Final[dict[Kind, str]] = {NAMESPACE: "namespace", DEPLOYMENT: "deployment"}
 

@@ -1,4 +1,4 @@
-"""Federation, policy, projection and hub namespaces: everything that exists only with a hub
+"""Federation, policy, projection, hub namespaces and claims: all that exists only with a hub
 (management.md 4).
 
 They share the UIDs of project namespaces; `wiring.py` asks for all of them at once, or for none.
@@ -10,6 +10,7 @@ from typing import Final
 
 from compute_api_types import labels
 from compute_management_operator.assembly import Tools
+from compute_management_operator.claims import controller as claims
 from compute_management_operator.federation import controller as federation
 from compute_management_operator.hub_namespace import controller as hub_namespace
 from compute_management_operator.policy import controller as policy
@@ -36,4 +37,5 @@ def build(tools: Tools, namespaces: ProjectNamespaces) -> tuple[Part, ...]:
         policy.build(tools, namespaces),
         projection.build(tools, namespaces),
         hub_namespace.build(tools, namespaces),
+        claims.build(tools, namespaces),
     )

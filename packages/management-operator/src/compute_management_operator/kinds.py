@@ -31,4 +31,7 @@ PROJECT: Final = _kind(milo.Project.RESOURCE)
 POLICY: Final = _kind(karmada.PropagationPolicy.RESOURCE)
 CLUSTER: Final = _kind(karmada.Cluster.RESOURCE)
 BINDING: Final = _kind(karmada.RESOURCE_BINDING)
+CLAIM: Final = Kind(
+    "quota.miloapis.com", "v1alpha1", "resourceclaims", "ResourceClaim", namespaced=True
+)
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

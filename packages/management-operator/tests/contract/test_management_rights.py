@@ -10,7 +10,13 @@ import asyncio
 from http import HTTPStatus
 
 import pytest
-from management_builders.documents import a_cluster_document, a_document, a_workload_document
+from management_builders.documents import (
+    a_claim_document,
+    a_cluster_document,
+    a_condition_document,
+    a_document,
+    a_workload_document,
+)
 from management_builders.hub_script import (
     PROJECT,
     WD,
@@ -23,6 +29,7 @@ from management_builders.world import World, a_review, key_to, play
 from compute_api_types import labels, reasons
 from compute_management_operator.admission.review import Admitted
 from compute_management_operator.kinds import (
+    CLAIM,
     DEPLOYMENT,
     INSTANCE,
     NAMESPACE,
@@ -107,6 +114,20 @@ async def lose_a_namespace(hub: Hub) -> None:
     hub.within = within
 
 
+async def lose_a_slot(hub: Hub) -> None:
+    """Claims of a cell of another city, of which one takes the place of a slot."""
+    world, name = hub.world, "taken-us-dfw"
+    await world.install(PROJECT, "quota.miloapis.com")
+    await world.create(HUB, a_cluster_document("ord-1", "ORD"))
+    await hub.federate(name)
+    await world.create(PROJECT, a_claim_document(f"instance-{name}-0", "ord-1"))
+    await hub.show(f"{name}-0")
+    held = a_condition_document("QuotaGranted", "False", "QuotaMisconfigured", "held")
+    await hub.say(held, name=f"{name}-0")
+    await world.eventually(lambda: world.is_gone(PROJECT, CLAIM, f"instance-{name}-0"))
+    await world.sleep(20 * 60)  # a sweep
+
+
 async def live_as_a_process(hub: Hub) -> None:
     """What a process does around the operator: its Lease, and who may read its metrics."""
     world, home = hub.world, hub.process.reach(HOME, Role.HOME)
@@ -138,6 +159,7 @@ def test_every_right_that_ships_is_used_and_no_other_is_asked_for() -> None:
             await lose_a_crowd(hub, prefix)
         assert hub.process.reasons().count(reasons.MASS_DELETE_REFUSED) == 2
         await lose_a_namespace(hub)
+        await lose_a_slot(hub)
         await live_as_a_process(hub)
 
     done = play(scenario, is_clean=False)  # a quarantine is an ERROR line

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from compute_api_types import labels
 from compute_management_operator.kinds import (
+    CLAIM,
     CLUSTER,
     DEPLOYMENT,
     LOCATION,
@@ -105,6 +106,23 @@ def a_cluster_document(name: str, city: str | None = "DFW") -> JsonObject:
     document = a_document(CLUSTER, name, spec={"syncMode": "Pull"})
     if city is not None:
         document["metadata"] = {"name": name, "labels": {labels.TOPOLOGY_CITY_CODE: city}}
+    return document
+
+
+def a_claim_document(name: str, cell: str, *resources: str) -> JsonObject:
+    """A quota claim that names a cell, as an object of the project namespace `default`."""
+    project: JsonObject = {
+        "apiGroup": "resourcemanager.miloapis.com",
+        "kind": "Project",
+        "name": "acme",
+    }
+    asked: list[Json] = [
+        {"resourceType": one, "amount": 1} for one in resources or (labels.INSTANCES_RESOURCE,)
+    ]
+    spec: JsonObject = {"consumerRef": project, "resourceRef": project, "requests": asked}
+    document = a_document(CLAIM, name, "default", spec=spec)
+    found: JsonObject = {"name": name, "namespace": "default"}
+    document["metadata"] = {**found, "labels": {labels.SOURCE_CLUSTER: cell}} if cell else found
     return document
 
 

@@ -144,6 +144,14 @@ MANAGEMENT: Final = (
         "cells",
     ),
     _gauge("compute_federation_ambiguous_cities", "City codes that more than one Cluster carries"),
+    _counter(
+        "compute_misplaced_claims_removed_total",
+        "Claims that named a cell of another city than their slot's, removed",
+        "cell",
+    ),
+    _gauge(
+        "compute_unbacked_claims", "Claims that no deployment in the city of the cell backs", "cell"
+    ),
     _gauge("compute_federation_quarantined_objects", "Objects not projected, by cause", "reason"),
     _counter(
         "compute_federation_dropped_events_total",

@@ -12,6 +12,8 @@ from compute_api_types import labels, reasons
 from compute_api_types.reasons import QuarantineReason
 from compute_management_operator import hub_indexes, hub_measures
 from compute_management_operator.assembly import LATER_TEMPO, RESYNC, RETRY, Tools
+from compute_management_operator.claims.controller import NAME as CLAIMS
+from compute_management_operator.claims.observe import is_held_back
 from compute_management_operator.episodes import Episodes
 from compute_management_operator.forgetting import ForgetPlanes
 from compute_management_operator.fresh_reads import FreshReads
@@ -24,7 +26,7 @@ from compute_management_operator.projection import mapping, status
 from compute_management_operator.projection.behind import is_behind
 from compute_management_operator.projection.lookups import Lookups
 from compute_management_operator.projection.made import MadeLately
-from compute_management_operator.projection.observe import Fresh, Known, Seen, observe
+from compute_management_operator.projection.observe import Fresh, Instance, Known, Seen, observe
 from compute_management_operator.projection.plan import plan
 from compute_management_operator.stopwatch import Stopwatch
 from compute_operator_kit.cache import Caches, Change
@@ -157,8 +159,14 @@ class Projection:
                     self._made.forget(seen.key)  # missing by our own act, it is made without a read
                 case SetStatus():
                     self._lag.end(seen.key, outcome.effect)
+                    self._wake_claims(seen)
                 case _:
                     pass
+
+    def _wake_claims(self, seen: Seen) -> None:
+        """Of what was verified and is shown: claims are not watched, so this is what wakes it."""
+        if isinstance(seen.source, Instance) and is_held_back(seen.source.status):
+            self._tools.reach.wake(CLAIMS, seen.key)
 
     def _log_quarantine(self, seen: Seen, reason: str, effect: Effect) -> None:
         """One line per verdict; platform operators are called by it, users never see it."""
