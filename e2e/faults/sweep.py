@@ -125,11 +125,13 @@ class Sweep:
     plane: str
     namespace: str
     targets: dict[tuple[str, str], Target]  # by group and resource
+    only_targets: bool = False  # another object of a resource that was swept already
 
     async def run(self, backend: Backend) -> list[Tried]:
         return [
             Tried(self.who, self.plane, served, verb, await self._try(backend, served, verb))
             for served in await discover(backend, self.plane)
+            if not self.only_targets or (served.group, served.resource) in self.targets
             for verb in served.verbs
         ]
 
