@@ -47,7 +47,7 @@ async def sweep(kube: Kube, caches: Caches, plane: PlaneName) -> ProjectFindings
             return ProjectFindings()
         if isinstance(page, Expired):
             raise UnavailableError(
-                "ListExpired", f"listing claims on {plane!r}: the list expired", plane=plane
+                "ListIncomplete", f"listing claims on {plane!r}: the list expired", plane=plane
             )
         for item in page.items:
             _judge(read_claim(item.snapshot), caches, plane, found)
