@@ -75,7 +75,8 @@ TELLS: Final[Mapping[str, str]] = {
     "clients.statusSettle": "how long a passing status is held back; `0s`: not at all",
     "telemetry.logLevel": "the least important lines that are written",
     "telemetry.logFormat": "a JSON object per line, or text",
-    "telemetry.otlpEndpoint": "where traces go, http or https; empty: nowhere",
+    "telemetry.otlpEndpoint": "collector that takes OTLP over HTTP, by its base URL; empty: none",
+    "telemetry.otlpMetrics": "whether the metrics of a scrape go there too, once a minute",
     "telemetry.traceSampleRatio": "the share of passes that are traced",
 }
 

@@ -22,7 +22,13 @@ from compute_operator_kit.configuration import (
     load_settings,
     read_command,
 )
-from compute_operator_kit.process import ExitCode, Lifecycle, report_refusal, run_process
+from compute_operator_kit.process import (
+    ExitCode,
+    Lifecycle,
+    report_refusal,
+    report_warnings,
+    run_process,
+)
 from compute_operator_kit.system_clock import SystemClock
 
 DISTRIBUTION: Final = "datum-compute-cell-operator"
@@ -42,6 +48,7 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] | No
         report_refusal(refused)
         return ExitCode.REFUSED
     if command.verb == CHECK_CONFIG:
+        report_warnings(settings)
         return ExitCode.CLEAN
 
     async def run(lifecycle: Lifecycle) -> None:

@@ -21,7 +21,13 @@ from compute_operator_kit.configuration import (
     load_settings,
     read_command,
 )
-from compute_operator_kit.process import ExitCode, Lifecycle, report_refusal, run_process
+from compute_operator_kit.process import (
+    ExitCode,
+    Lifecycle,
+    report_refusal,
+    report_warnings,
+    run_process,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ def run_program(
     try:
         settings = load_settings(program.settings, command)
         if command.verb == CHECK_CONFIG:
+            report_warnings(settings)
             sys.stdout.write(f"{command.server_config}: is valid\n")
             return ExitCode.CLEAN
         check_files(settings)

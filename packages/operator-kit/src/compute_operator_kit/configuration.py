@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from compute_operator_kit.otlp import find_missing_exporter
 from compute_operator_kit.settings import API_VERSION, Root
 from compute_operator_kit.strict_yaml import (
     MAX_DOCUMENT_BYTES,
@@ -221,6 +222,7 @@ def validate_settings(
     """Checks a parsed document with overrides laid over it; pure but for the exception."""
     problems = list(_check_type(settings, document))
     body = {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
+    problems += _ask_exporter(body)
     problems += _lay_over(body, given or {})
     validated, more = _validate_leniently(settings, body)
     problems += more
@@ -251,6 +253,23 @@ def _check_type(settings: type[Root], document: JsonObject) -> Iterable[Problem]
     for key, wanted in (("apiVersion", API_VERSION), ("kind", settings.KIND)):
         if document.get(key) != wanted:
             yield Problem(key, f"must be {wanted}")
+
+
+def _ask_exporter(body: JsonObject) -> Iterable[Problem]:
+    """Only of the file: an endpoint from the environment may be set for a whole cluster, so that
+    a missing exporter is a warning there (`find_warnings`).
+    """
+    section = body.get("telemetry")
+    is_named = isinstance(section, dict) and bool(section.get("otlpEndpoint"))
+    if is_named and (remedy := find_missing_exporter()):
+        yield Problem("telemetry.otlpEndpoint", remedy)
+
+
+def find_warnings(settings: Root) -> list[Problem]:
+    """What a process that starts with these settings logs as a warning at its start."""
+    if settings.telemetry.otlp_endpoint and (remedy := find_missing_exporter()):
+        return [Problem("telemetry.otlpEndpoint", f"{remedy}; nothing is exported")]
+    return []
 
 
 def _lay_over(

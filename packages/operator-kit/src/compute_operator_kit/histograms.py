@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final, TypeAlias
 
@@ -20,6 +21,15 @@ from typing_extensions import override
 from compute_operator_kit.metrics_catalogue import Metric
 
 _Spelled: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, then its labels
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A copy of one series, for exporters: counts per bucket, not cumulative."""
+
+    labels: Mapping[str, str]
+    buckets: tuple[int, ...]
+    total: float
 
 
 class _Counts:
@@ -49,6 +59,12 @@ class _Family:
         if found is None:
             found = self.series[values] = _Counts(self.metric.buckets)
         return found
+
+    def read(self) -> list[Series]:
+        return [
+            Series(dict(zip(self.labels, values, strict=True)), tuple(counts.buckets), counts.total)
+            for values, counts in self.series.items()
+        ]
 
     def show(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(self.metric.name, self.metric.help, labels=self.labels)
@@ -84,6 +100,15 @@ class Histograms(Collector):
             counts.buckets[bisect_left(counts.bounds, value)] += 1
             counts.total += value
         return True
+
+    def read(self) -> list[tuple[Metric, list[Series]]]:
+        """All series of every histogram that has one."""
+        with self._lock:
+            return [
+                (family.metric, family.read())
+                for family in self._families.values()
+                if family.series
+            ]
 
     @override
     def collect(self) -> Iterator[HistogramMetricFamily]:

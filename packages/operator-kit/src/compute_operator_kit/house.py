@@ -13,6 +13,7 @@ events, what its door opens to and what makes it ready is its own `House`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import secrets
 import socket
@@ -28,7 +29,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.certificates import ServingCertificate
 from compute_operator_kit.clock import Clock, Random
-from compute_operator_kit.configuration import check_files
+from compute_operator_kit.configuration import check_files, find_warnings
 from compute_operator_kit.connector import Connector, Identities, open_ways
 from compute_operator_kit.election import Timing
 from compute_operator_kit.events import Events, Reporter
@@ -39,15 +40,20 @@ from compute_operator_kit.kube import Writer
 from compute_operator_kit.leader import LEASE, Candidacy, Election, derive_identity, find_namespace
 from compute_operator_kit.logs import set_up_logs
 from compute_operator_kit.metrics_server import MetricsServer, OpenGuard, ReviewGuard
+from compute_operator_kit.otlp import build_resource
 from compute_operator_kit.planes import Planes
 from compute_operator_kit.probes import ProbeServer
 from compute_operator_kit.process import Lifecycle
 from compute_operator_kit.recorders import Recorders
 from compute_operator_kit.settings import Bind, Root, TlsFiles
-from compute_operator_kit.telemetry import Metrics, build_tracing
+from compute_operator_kit.telemetry import Metrics, build_tracing, choose_metric_exporter
 
 # Long enough for the first lists of most planes; what comes later is collected as usual.
 FREEZE_AFTER: Final = timedelta(seconds=30)
+# What OpenTelemetry names as the default of OTEL_METRIC_EXPORT_INTERVAL.
+EXPORT_EVERY: Final = timedelta(seconds=60)
+
+logger = logging.getLogger(__name__)
 
 
 class Wired(Protocol):
@@ -104,8 +110,20 @@ class House(ABC, Generic[OperatorT]):
         self.namespace = find_namespace(
             settings.leader_election.namespace, environ, identities.home.namespace
         )
-        self.metrics = Metrics(frame.component, frame.version)
-        self.tracing = build_tracing(settings.telemetry, frame.component, frame.version)
+        resource = build_resource(
+            frame.component,
+            frame.version,
+            instance=self._identity,
+            namespace=self.namespace,
+            environ=environ,
+        )
+        self.metrics = Metrics(
+            frame.component,
+            frame.version,
+            resource=resource,
+            exporter=choose_metric_exporter(settings.telemetry),
+        )
+        self.tracing = build_tracing(settings.telemetry, resource)
         self.recorders = Recorders.speaking_as(
             Reporter(frame.component, self._identity),
             self.voices,
@@ -237,6 +255,8 @@ class House(ABC, Generic[OperatorT]):
         for recorder in self.recorders:
             yield "events", recorder.run()
         yield "heap", self._freeze_heap()
+        if self.metrics.is_exported:
+            yield "metrics export", self._export_metrics()
         for certificate in self._certificates:
             yield "certificate", certificate.follow()
 
@@ -267,6 +287,11 @@ class House(ABC, Generic[OperatorT]):
         self._is_leading = True
         await self.operator.lead()
 
+    async def _export_metrics(self) -> None:
+        while True:
+            await self.clock.sleep(EXPORT_EVERY)
+            await asyncio.to_thread(self.metrics.export)  # it blocks on the collector
+
     async def _freeze_heap(self) -> None:
         await self.clock.sleep(FREEZE_AFTER)
         freeze_heap()
@@ -275,6 +300,11 @@ class House(ABC, Generic[OperatorT]):
 def prepare(settings: Root) -> None:
     """Before a house is built: logs, and every file that the settings name."""
     set_up_logs(settings.telemetry.log_level, settings.telemetry.log_format, sys.stderr)
+    for warning in find_warnings(settings):
+        logger.warning(
+            "Starting with a setting that has no effect",
+            extra={"reason": "ExporterMissing", "setting": warning.path, "hint": warning.message},
+        )
     check_files(settings)
 
 

@@ -23,9 +23,10 @@ from typing import Final
 
 import uvloop
 
-from compute_operator_kit.configuration import ConfigurationError
+from compute_operator_kit.configuration import ConfigurationError, find_warnings
 from compute_operator_kit.errors import iter_leaves
 from compute_operator_kit.heap import collect_rarely, return_large_blocks
+from compute_operator_kit.settings import Root
 
 GRACE: Final = timedelta(seconds=8)  # operations.md 2
 # Cancelled work needs a moment to unwind; the kubelet's SIGKILL comes at 15 s.
@@ -144,6 +145,12 @@ def _exit_hard_later() -> None:
     timer = threading.Timer(HARD_EXIT_AFTER.total_seconds(), os._exit, args=(ExitCode.FATAL,))
     timer.daemon = True
     timer.start()
+
+
+def report_warnings(settings: Root) -> None:
+    """For `check-config`: one line per warning that a start would log."""
+    for warning in find_warnings(settings):
+        sys.stderr.write(f"warning: {warning}\n")
 
 
 def report_refusal(refused: ConfigurationError) -> None:

@@ -198,6 +198,7 @@ class TelemetrySettings(Section):
     log_level: LogLevel = "info"
     log_format: Literal["json", "text"] = "json"
     otlp_endpoint: Endpoint = ""
+    otlp_metrics: bool = False
     trace_sample_ratio: Annotated[float, Field(ge=0, le=1)] = 0.05
 
 
@@ -305,6 +306,12 @@ def _servers_do_not_collide(root: Root) -> str | None:
     return None
 
 
+def _exported_metrics_need_an_endpoint(root: Root) -> str | None:
+    if root.telemetry.otlp_metrics and not root.telemetry.otlp_endpoint:
+        return "needs telemetry.otlpEndpoint (OTEL_EXPORTER_OTLP_ENDPOINT does the same)"
+    return None
+
+
 SHARED_RULES: Final = (
     Rule(("federation.kubeconfigPath", "federation.mode"), _hub_is_configured),
     Rule(("federation.context", "federation.mode"), _hub_context_needs_a_hub),
@@ -316,4 +323,5 @@ SHARED_RULES: Final = (
     Rule(("clients.burstPerPlane", "clients.qpsPerPlane"), _burst_covers_the_rate),
     Rule(("clients.requestTimeout", "clients.reconcileTimeout"), _requests_fit_a_pass),
     Rule(("health.bindAddress", "metricsServer.bindAddress"), _servers_do_not_collide),
+    Rule(("telemetry.otlpMetrics", "telemetry.otlpEndpoint"), _exported_metrics_need_an_endpoint),
 )

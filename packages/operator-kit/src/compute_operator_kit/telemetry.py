@@ -6,9 +6,9 @@ add no scope labels and no target, and instruments carry no unit, which it would
 measurement that does not fit the catalogue is dropped and said once, because telemetry never
 raises. What is measured is gathered in plain numbers and handed to the library when somebody asks:
 a pass measures a dozen times, and a scrape comes every few seconds; durations are counted into
-buckets at once (`histograms.py`). Exporting traces is optional
-and its library is imported only when an endpoint is configured; without one no span is made. Builds
-providers of its own; the global ones stay untouched.
+buckets at once (`histograms.py`). Exporting over OTLP (`otlp.py`) is optional and its library is
+imported only when an endpoint is configured; without one no span is made. Builds providers of its
+own; the global ones stay untouched.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
+from opentelemetry.sdk.metrics.export import MetricExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from prometheus_client import CollectorRegistry, generate_latest
 
-from compute_operator_kit.configuration import ConfigurationError
 from compute_operator_kit.histograms import Histograms
 from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.logs import bound_keys
 from compute_operator_kit.metrics_catalogue import EVERY_METRIC, Metric, MetricType
+from compute_operator_kit.otlp import (
+    build_metric_exporter,
+    build_metric_reader,
+    build_resource,
+    build_span_exporter,
+    find_missing_exporter,
+)
 from compute_operator_kit.settings import TelemetrySettings
-from compute_operator_kit.strict_yaml import Problem
 
 SCOPE: Final = "compute_operator_kit"
 BUILD_INFO: Final = "compute_build_info"
-EXPORT_TIMEOUT_SECONDS: Final = 5.0
 
 _Labels: TypeAlias = Mapping[str, str]
 _Series: TypeAlias = tuple[str | tuple[str, str], ...]  # the metric's name, then its labels
@@ -145,35 +151,52 @@ class OtelMeasures:
 
 
 class Metrics:
-    """All metrics of one process and their exposition."""
+    """All metrics of one process: their exposition and, with an exporter, their export."""
 
     def __init__(
-        self, component: str, version: str, catalogue: Sequence[Metric] = EVERY_METRIC
+        self,
+        component: str,
+        version: str,
+        catalogue: Sequence[Metric] = EVERY_METRIC,
+        *,
+        resource: Resource | None = None,
+        exporter: MetricExporter | None = None,
     ) -> None:
         self._registry = CollectorRegistry()
-        reader = PrometheusMetricReader(
-            disable_target_info=True, scope_info_enabled=False, registry=self._registry
-        )
-        resource = Resource.create({"service.name": component, "service.version": version})
-        self._provider = MeterProvider(
-            metric_readers=[reader],
-            exemplar_filter=AlwaysOffExemplarFilter(),  # a scrape's text has no place for any
-            resource=resource,
-            shutdown_on_exit=False,
-        )
         histograms = Histograms(
             metric for metric in catalogue if metric.type is MetricType.HISTOGRAM
+        )
+        scraped = PrometheusMetricReader(
+            disable_target_info=True, scope_info_enabled=False, registry=self._registry
+        )
+        self._exported = None if exporter is None else build_metric_reader(exporter, histograms)
+        self._provider = MeterProvider(
+            metric_readers=[scraped] if self._exported is None else [scraped, self._exported],
+            exemplar_filter=AlwaysOffExemplarFilter(),  # a scrape's text has no place for any
+            resource=resource or build_resource(component, version),
+            shutdown_on_exit=False,
         )
         self._registry.register(histograms)
         self.measures = OtelMeasures(self._provider.get_meter(SCOPE), histograms, catalogue)
         self.measures.gauge(BUILD_INFO, 1, component=component, version=version)
+
+    @property
+    def is_exported(self) -> bool:
+        return self._exported is not None
 
     def render(self) -> bytes:
         """What a scrape gets, in Prometheus' text format."""
         self.measures.flush()
         return generate_latest(self._registry)
 
+    def export(self) -> None:
+        """Sends every metric to the collector, and blocks until it answers or the time is over."""
+        if self._exported is not None:
+            self.measures.flush()
+            self._exported.collect()
+
     def shut_down(self) -> None:
+        self.export()
         self.measures.flush()
         self._provider.shutdown()
 
@@ -212,7 +235,14 @@ class Tracing:
             "compute.name": key.name,
         }
         with self._span(tracer, f"reconcile {controller}", attributes) as span:
-            yield PassSpan(span)
+            context = span.get_span_context()
+            if not context.trace_flags.sampled:  # an id of a trace that is never sent leads nowhere
+                yield PassSpan(span)
+                return
+            # The names of OpenTelemetry for logs in other formats than its own.
+            trace_id, span_id = format(context.trace_id, "032x"), format(context.span_id, "016x")
+            with bound_keys(trace_id=trace_id, span_id=span_id):
+                yield PassSpan(span)
 
     @contextmanager
     def _step(self, tracer: trace.Tracer, name: str) -> Generator[None]:
@@ -264,40 +294,24 @@ _NO_PASS: Final = nullcontext(PassSpan(trace.INVALID_SPAN))
 _NO_STEP: Final = nullcontext()
 
 
-class _ExporterFactory(Protocol):
-    def __call__(self, *, endpoint: str, timeout: float) -> SpanExporter: ...
-
-
-def build_tracing(settings: TelemetrySettings, component: str, version: str) -> Tracing:
+def build_tracing(settings: TelemetrySettings, resource: Resource) -> Tracing:
     """Tracing to the configured endpoint; recording nothing without one."""
-    if not settings.otlp_endpoint:
+    if not settings.otlp_endpoint or find_missing_exporter():
         return Tracing()
-    exporter = _build_exporter(settings.otlp_endpoint)
-    return build_tracing_to(
-        BatchSpanProcessor(exporter), component, version, ratio=settings.trace_sample_ratio
-    )
+    processor = BatchSpanProcessor(build_span_exporter(settings.otlp_endpoint))
+    return build_tracing_to(processor, resource, ratio=settings.trace_sample_ratio)
 
 
-def build_tracing_to(
-    processor: SpanProcessor, component: str, version: str, *, ratio: float
-) -> Tracing:
+def build_tracing_to(processor: SpanProcessor, resource: Resource, *, ratio: float) -> Tracing:
     provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(ratio)),
-        resource=Resource.create({"service.name": component, "service.version": version}),
-        shutdown_on_exit=False,
+        sampler=ParentBased(TraceIdRatioBased(ratio)), resource=resource, shutdown_on_exit=False
     )
     provider.add_span_processor(processor)
     return Tracing(provider.get_tracer(SCOPE), provider)
 
 
-def _build_exporter(endpoint: str) -> SpanExporter:
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    except ImportError:
-        hint = "needs the extra `otlp` of datum-compute-operator-kit"
-        raise ConfigurationError([Problem("telemetry.otlpEndpoint", hint)]) from None
-    make: _ExporterFactory = OTLPSpanExporter
-    # The setting is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT defines it; the path
-    # is ours to add.
-    traces = f"{endpoint.rstrip('/')}/v1/traces"
-    return make(endpoint=traces, timeout=EXPORT_TIMEOUT_SECONDS)
+def choose_metric_exporter(settings: TelemetrySettings) -> MetricExporter | None:
+    """The exporter of metrics, where settings ask for one and it is installed."""
+    if not settings.otlp_metrics or not settings.otlp_endpoint or find_missing_exporter():
+        return None
+    return build_metric_exporter(settings.otlp_endpoint)

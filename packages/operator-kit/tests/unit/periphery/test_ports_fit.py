@@ -19,6 +19,7 @@ from compute_operator_kit.leader import LEASE, Candidacy, Election, Leases
 from compute_operator_kit.measures import Measures
 from compute_operator_kit.metrics_server import Reviewer
 from compute_operator_kit.objects import Absent
+from compute_operator_kit.otlp import build_resource
 from compute_operator_kit.reconcile import Spans
 from compute_operator_kit.settings import TelemetrySettings
 from compute_operator_kit.telemetry import Metrics, build_tracing
@@ -34,7 +35,7 @@ def use_as_ports(kube: Kube) -> tuple[Leases, Events, Reviewer]:
 
 def test_metrics_and_traces_fit_their_ports() -> None:
     measures: Measures = Metrics("x", "1").measures
-    spans: Spans = build_tracing(TelemetrySettings(), "x", "1")
+    spans: Spans = build_tracing(TelemetrySettings(), build_resource("x", "1"))
 
     measures.count("certwatcher_read_certificate_total")
     with spans.reconcile("c", ObjectKey(PlaneName("home"), LEASE, "n", "l")) as span:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from compute_operator_kit.otlp import build_resource
 from compute_operator_kit.span_attributes import annotate_pass
 from compute_operator_kit.telemetry import build_tracing_to
 from compute_operator_kit.testing import a_key
@@ -10,7 +11,9 @@ from compute_operator_kit.testing import a_key
 
 def test_attributes_stand_on_the_span_of_the_pass_and_empty_ones_nowhere() -> None:
     exporter = InMemorySpanExporter()
-    tracing = build_tracing_to(SimpleSpanProcessor(exporter), "test", "1", ratio=1.0)
+    tracing = build_tracing_to(
+        SimpleSpanProcessor(exporter), build_resource("test", "1"), ratio=1.0
+    )
     with tracing.reconcile("federation", a_key()):
         annotate_pass(city_code="DFW", hub_namespace="")
     (span,) = exporter.get_finished_spans()

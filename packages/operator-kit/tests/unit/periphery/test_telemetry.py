@@ -21,6 +21,7 @@ from compute_operator_kit.metrics_catalogue import (
     Metric,
     MetricType,
 )
+from compute_operator_kit.otlp import build_resource
 from compute_operator_kit.settings import TelemetrySettings
 from compute_operator_kit.telemetry import (
     Metrics,
@@ -30,6 +31,7 @@ from compute_operator_kit.telemetry import (
 )
 
 OPERATIONS = Path(__file__).parents[5] / "docs" / "spec" / "operations.md"
+RESOURCE = build_resource("x", "1")
 WORKLOAD = Kind("compute.datumapis.com", "v1alpha", "workloads", "Workload")
 
 
@@ -272,7 +274,7 @@ def trace_a_pass(tracing: Tracing) -> None:
 
 def test_a_pass_is_one_span_with_its_steps_below() -> None:
     exporter = InMemorySpanExporter()
-    tracing = build_tracing_to(SimpleSpanProcessor(exporter), "x", "1", ratio=1.0)
+    tracing = build_tracing_to(SimpleSpanProcessor(exporter), RESOURCE, ratio=1.0)
 
     trace_a_pass(tracing)
 
@@ -293,7 +295,7 @@ def test_a_pass_is_one_span_with_its_steps_below() -> None:
 
 def test_a_pass_that_fails_ends_its_span_and_keeps_the_error_out_of_it() -> None:
     exporter = InMemorySpanExporter()
-    tracing = build_tracing_to(SimpleSpanProcessor(exporter), "x", "1", ratio=1.0)
+    tracing = build_tracing_to(SimpleSpanProcessor(exporter), RESOURCE, ratio=1.0)
 
     with pytest.raises(ValueError, match="c4n4ry"), tracing.step("apply"):
         raise ValueError("c4n4ry")
@@ -305,7 +307,7 @@ def test_a_pass_that_fails_ends_its_span_and_keeps_the_error_out_of_it() -> None
 
 
 def test_without_an_endpoint_nothing_is_recorded() -> None:
-    tracing = build_tracing(TelemetrySettings(), "x", "1")
+    tracing = build_tracing(TelemetrySettings(), RESOURCE)
 
     trace_a_pass(tracing)
     tracing.shut_down()
@@ -315,8 +317,9 @@ def test_the_exporter_is_imported_only_for_an_endpoint() -> None:
     program = (
         "import sys\n"
         "from compute_operator_kit.settings import TelemetrySettings\n"
+        "from compute_operator_kit.otlp import build_resource\n"
         "from compute_operator_kit.telemetry import build_tracing\n"
-        "build_tracing(TelemetrySettings(), 'x', '1')\n"
+        "build_tracing(TelemetrySettings(), build_resource('x', '1'))\n"
         "print('opentelemetry.exporter.otlp' in sys.modules, 'kubernetes' in sys.modules)\n"
     )
     done = subprocess.run(
@@ -330,7 +333,7 @@ def test_an_endpoint_that_is_away_does_not_hurt() -> None:
     exporter = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
     pytest.importorskip(exporter, reason="the extra `otlp` is not installed")
     settings = TelemetrySettings(otlp_endpoint="http://127.0.0.1:9", trace_sample_ratio=1.0)
-    tracing = build_tracing(settings, "x", "1")
+    tracing = build_tracing(settings, RESOURCE)
 
     trace_a_pass(tracing)
     tracing.shut_down()
