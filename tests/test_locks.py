@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools import locks
-from tools.workspace import PACKAGES, ROOT, Package
+from tools.workspace import OPERATORS, PACKAGES, ROOT, Package
 
 
 def test_the_locks_are_current() -> None:
@@ -33,6 +33,13 @@ def test_the_workspace_lists_every_package_folder() -> None:
     assert sorted(PACKAGES) == sorted(
         path.name for path in (ROOT / "packages").iterdir() if path.is_dir()
     )
+
+
+@pytest.mark.parametrize("folder", OPERATORS)
+def test_images_can_export_traces(folder: str) -> None:
+    """An endpoint set for a whole cluster reaches every pod of it."""
+    locked = (ROOT / "locks" / f"{folder}.txt").read_text("utf-8")
+    assert re.search(r"^opentelemetry-exporter-otlp-proto-http==", locked, re.MULTILINE)
 
 
 def test_siblings_come_before_those_that_need_them() -> None:

@@ -32,6 +32,7 @@ class Target:
     name: str
     package: str | None = None
     groups: tuple[str, ...] = field(default=())
+    extras: tuple[str, ...] = field(default=())
 
     @property
     def path(self) -> Path:
@@ -39,6 +40,7 @@ class Target:
 
     def sources(self) -> list[str]:
         package = [f"packages/{self.package}/pyproject.toml"] if self.package else []
+        package += [part for extra in self.extras for part in ("--extra", extra)]
         if self.package and self.groups:
             package.append("--all-extras")  # tests cover what a package offers beyond its core
         return package + [
@@ -46,11 +48,14 @@ class Target:
         ]
 
 
+# What images have beyond an operator's core: an endpoint for traces may be set for a whole cluster.
+IMAGE_EXTRAS: Final = ("otlp",)
+
 TARGETS: Final = (
     Target("door", groups=("door",)),
     Target("dev", groups=("dev",)),
     Target("image-builder", groups=("image-builder",)),
-    *(Target(folder, package=folder) for folder in OPERATORS),
+    *(Target(folder, package=folder, extras=IMAGE_EXTRAS) for folder in OPERATORS),
     *(
         Target(f"{folder}-tests", package=folder, groups=("test", f"test-{folder}"))
         for folder in PACKAGES
