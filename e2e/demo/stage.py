@@ -11,7 +11,7 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Self
@@ -51,8 +51,19 @@ class Stage:
 
     pace = 1.0
 
-    def __init__(self, tell: Telling) -> None:
+    def __init__(
+        self,
+        tell: Telling,
+        *,
+        operators: Mapping[str, Path] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`operators` are programs in place of those installed here; `environment` is added to
+        theirs.
+        """
         self._tell = tell
+        self._operators = operators
+        self._environment = environment or {}
         self._ports = Ports()
         self._processes: list[ManagedProcess] = []
         self._session: aiohttp.ClientSession | None = None
@@ -198,8 +209,9 @@ class Stage:
             "KUBECONFIG": self._credential(operator, HOME),
             "POD_NAMESPACE": SYSTEM,
             "POD_NAME": operator,
+            **self._environment,
         }
-        path = programs.of_this_environment()[program]
+        path = (self._operators or programs.of_this_environment())[program]
         arguments = ("--server-config", str(config))
         command = Command(f"operator-{operator}", path, arguments, environment)
         ready = probes.http_answers(f"http://{LOOPBACK}:{health}/readyz")
