@@ -206,6 +206,7 @@ def write_certificate(folder: Path) -> bytes:
         .not_valid_after(today + timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
         .public_bytes(serialization.Encoding.PEM)
     )

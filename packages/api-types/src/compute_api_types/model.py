@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from compute_api_types.depth import TOO_DEEP, is_too_deep
 from compute_api_types.problems import (
     FieldProblem,
     MalformedObjectError,
@@ -59,6 +60,9 @@ class Model(BaseModel):
         Raises:
             MalformedObjectError: when it is not such an object, or no JSON.
         """
+        if is_too_deep(text.encode() if isinstance(text, str) else text):
+            problem = FieldProblem("", ProblemKind.INVALID, f"must not be {TOO_DEEP}")
+            raise MalformedObjectError(cls.__name__, (problem,))
         try:
             return cls.model_validate_json(text, extra="ignore", by_alias=True, by_name=False)
         except ValidationError as error:

@@ -345,7 +345,7 @@ def test_what_is_no_object_is_refused(document: object) -> None:
     assert str(error) == "reading Workload: Invalid value: must be an object"
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", "[" * 100_000])
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", "[" * 100])
 def test_what_is_no_json_is_refused(text: bytes | str) -> None:
     with pytest.raises(MalformedObjectError, match="reading Workload: Invalid value: Invalid JSON"):
         Workload.read_json(text)

@@ -15,7 +15,7 @@ from compute_operator_kit.wire import (
     JsonMapping,
     JsonObject,
     UndecodableError,
-    decode_object,
+    decode_foreign,
     member_object,
     member_text,
 )
@@ -34,7 +34,7 @@ def parse_review(raw: bytes) -> JsonObject:
     """An AdmissionReview with all that is read from it unlooked; `UndecodableError` for anything
     else.
     """
-    review = decode_object(raw)
+    review = decode_foreign(raw)
     request = member_object(review, "request")
     resource = member_object(request, "resource")
     is_addressed = all(

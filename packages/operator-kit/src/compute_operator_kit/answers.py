@@ -35,7 +35,7 @@ from compute_operator_kit.errors import (
 from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
-    decode_object,
+    decode_foreign,
     member_list,
     member_object,
     member_text,
@@ -66,7 +66,7 @@ class Request:
 def parse_status(status: int, body: bytes) -> ServerAnswer:
     """The server's own words; a body that is not a `Status` object leaves the code alone."""
     try:
-        found = decode_object(body)
+        found = decode_foreign(body)
     except UndecodableError:
         return ServerAnswer(status)
     details = member_object(found, "details")

@@ -33,7 +33,7 @@ from compute_operator_kit.keys import Kind, PlaneName, Role
 from compute_operator_kit.kube import Writer
 from compute_operator_kit.lane import Lane
 from compute_operator_kit.measures import Measures, NoMeasures
-from compute_operator_kit.wire import JsonObject, UndecodableError, decode_object
+from compute_operator_kit.wire import JsonObject, UndecodableError, decode_foreign
 
 LARGEST_ANSWER: Final = 32 * 1024 * 1024  # a page of 500 objects of 64 KB
 LARGEST_ERROR: Final = 64 * 1024  # more than any Status has to say
@@ -276,7 +276,7 @@ class Exchange:
         if reply.status not in expected:
             raise self.error_of(call, reply)
         try:
-            return decode_object(reply.body)
+            return decode_foreign(reply.body)
         except UndecodableError as cause:
             raise error_of_garbage(self.request_of(call), cause) from cause
 

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 from typing_extensions import override
 
+from compute_api_types.depth import TOO_DEEP, is_too_deep
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.packing import pack, unpack
 from compute_operator_kit.recent import Recent, Version
@@ -165,6 +166,8 @@ _members_decoder: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def cut_member(raw: bytes, name: str) -> bytes:
     """A member of an object out of its bytes; empty where there is none."""
+    if is_too_deep(raw):
+        raise UndecodableError(f"splitting an object: {TOO_DEEP}")
     found = _split_members(raw).get(name) if raw.startswith(b"{") else None
     return b"" if found is None else bytes(found)
 

@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from compute_api_types.depth import is_too_deep
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.objects import (
     NO_TEXTS,
@@ -33,6 +34,7 @@ from compute_operator_kit.recent import LARGEST_SHARED
 from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
+    decode_foreign,
     decode_object,
     encode,
     member_list,
@@ -107,7 +109,7 @@ _status_decoder: Final = msgspec.json.Decoder(_Status)
 def parse_served(plane: PlaneName, kind: Kind, raw: bytes) -> Delivered:
     """The object in these bytes; `UndecodableError` where there is none."""
     quick = _parse_quickly(plane, kind, raw)
-    return quick or parse_object(plane, kind, decode_object(raw), raw)
+    return quick or parse_object(plane, kind, decode_foreign(raw), raw)
 
 
 # Without the newline that ends an answer; the oldest first.
@@ -151,7 +153,7 @@ def split_page(raw: bytes) -> Pieces:
     try:
         page = _page_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        body = decode_object(raw)
+        body = decode_foreign(raw)
         found = member_object(body, "metadata")
         return Pieces(
             member_text(found, "resourceVersion"),
@@ -163,6 +165,8 @@ def split_page(raw: bytes) -> Pieces:
 
 
 def _parse_quickly(plane: PlaneName, kind: Kind, raw: bytes) -> Delivered | None:
+    if is_too_deep(raw):
+        return None
     try:
         str(raw, "utf-8")  # the one thing the decoder does not look at in what it walks over
         served = _decoder.decode(raw)

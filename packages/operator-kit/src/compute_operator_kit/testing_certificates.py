@@ -47,7 +47,10 @@ class Authority:
         builder = builder.issuer_name(self._name).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
-        self._certificate = builder.sign(self._key, hashes.SHA256())
+        builder = builder.add_extension(_USAGE_OF_AUTHORITY, critical=True)
+        self._certificate = _identified(builder, self._key, self._key).sign(
+            self._key, hashes.SHA256()
+        )
 
     @property
     def certificate(self) -> bytes:
@@ -70,8 +73,8 @@ class Authority:
         usages = x509.ExtendedKeyUsage(
             [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         )
-        signed = builder.add_extension(usages, critical=False).sign(self._key, hashes.SHA256())
-        return _pair(signed, key)
+        builder = _identified(builder.add_extension(usages, critical=False), key, self._key)
+        return _pair(builder.sign(self._key, hashes.SHA256()), key)
 
 
 def issue_self_signed(names: Sequence[str] = LOOPBACK) -> KeyPair:
@@ -79,8 +82,8 @@ def issue_self_signed(names: Sequence[str] = LOOPBACK) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("self-signed leaf")
     builder = _builder(name, key.public_key(), datetime.now(UTC)).issuer_name(name)
-    signed = builder.add_extension(_alternatives(names), critical=False).sign(key, hashes.SHA256())
-    return _pair(signed, key)
+    builder = builder.add_extension(_alternatives(names), critical=False)
+    return _pair(_identified(builder, key, key).sign(key, hashes.SHA256()), key)
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
@@ -91,6 +94,32 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Key
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ),
+    )
+
+
+_USAGE_OF_AUTHORITY: Final = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+def _identified(
+    builder: x509.CertificateBuilder,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+) -> x509.CertificateBuilder:
+    """With the identifiers of both keys: RFC 5280 asks for them, and Python from 3.13 on too."""
+    return builder.add_extension(
+        x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+    ).add_extension(
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
     )
 
 

@@ -28,7 +28,7 @@ from compute_operator_kit.served import parse_echo
 from compute_operator_kit.wire import (
     JsonObject,
     UndecodableError,
-    decode_object,
+    decode_foreign,
     member_int,
     member_object,
     member_text,
@@ -77,7 +77,7 @@ def parse_event(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
 
 def _parse_slowly(plane: PlaneName, kind: Kind, line: bytes) -> WatchEvent:
     """Bookmarks, errors, other spellings, and objects that cannot be read."""
-    event = decode_object(line)
+    event = decode_foreign(line)
     word, body = member_text(event, "type"), event.get("object")
     if not isinstance(body, dict):
         raise UndecodableError("reading a watch: an event without an object")

@@ -14,6 +14,8 @@ from typing import Final, TypeAlias, TypeGuard
 import msgspec
 import orjson
 
+from compute_api_types.depth import TOO_DEEP, is_too_deep
+
 
 class Encoded(msgspec.Struct, frozen=True, gc=False):
     """JSON that is passed on as it was served: neither read nor written anew."""
@@ -87,6 +89,13 @@ def decode_object(raw: bytes) -> JsonObject:
     if not isinstance(decoded, dict):
         raise UndecodableError(f"decoding JSON: expected an object, found {type(decoded).__name__}")
     return decoded
+
+
+def decode_foreign(raw: bytes) -> JsonObject:
+    """As `decode_object`, of bytes that are not known to be within our limit of depth."""
+    if is_too_deep(raw):
+        raise UndecodableError(f"decoding JSON: {TOO_DEEP}")
+    return decode_object(raw)
 
 
 def is_map(value: JsonValue) -> TypeGuard[JsonMapping]:

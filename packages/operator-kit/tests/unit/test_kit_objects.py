@@ -4,6 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
+from compute_api_types.depth import MAX_DEPTH, TOO_DEEP
 from compute_operator_kit.keys import PlaneName
 from compute_operator_kit.objects import cut_member, parse_metadata, parse_object
 from compute_operator_kit.testing import A_KIND, a_key, a_snapshot
@@ -127,6 +128,7 @@ def test_a_member_is_cut_out_of_an_object_and_of_nothing_else() -> None:
         assert cut_member(odd, "a") == b""
 
 
-def test_what_nobody_could_pass_on_is_not_split() -> None:
-    with pytest.raises(UndecodableError):
-        cut_member(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}", "a")
+@pytest.mark.parametrize("depth", [MAX_DEPTH, 900, 5000])
+def test_what_is_too_deep_is_not_split_on_any_python(depth: int) -> None:
+    with pytest.raises(UndecodableError, match=f"splitting an object: {TOO_DEEP}"):
+        cut_member(b'{"a":' + b"[" * depth + b"]" * depth + b"}", "a")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from compute_api_types.depth import MAX_DEPTH, TOO_DEEP
 from compute_operator_kit.keys import Kind, PlaneName
 from compute_operator_kit.objects import Delivered, parse_object
 from compute_operator_kit.served import (
@@ -54,6 +55,20 @@ def slowly(raw: bytes) -> Delivered:
 def is_equal(found: Delivered, wanted: Delivered) -> bool:
     same_header = found.snapshot.metadata == wanted.snapshot.metadata
     return same_header and found.body == wanted.body and found.snapshot.key == wanted.snapshot.key
+
+
+def test_an_object_at_the_limit_of_depth_is_read_and_a_deeper_one_refused() -> None:
+    inner = MAX_DEPTH - 2  # the object itself and its spec are levels, too
+    raw = encode(a_body(spec={"deep": "?"}))
+    fits, deeper = (raw.replace(b'"?"', b"[" * n + b"]" * n) for n in (inner, inner + 1))
+
+    snapshot = parse_served(HUB, A_KIND, fits).snapshot
+    assert encode(snapshot.decode())  # what is read can be written
+    with pytest.raises(UndecodableError, match=f"decoding JSON: {TOO_DEEP}"):
+        parse_served(HUB, A_KIND, deeper)
+    (piece,) = split_page(b'{"metadata":{},"items":[%b]}' % deeper).items
+    with pytest.raises(UndecodableError, match=TOO_DEEP):
+        parse_served(HUB, A_KIND, piece)
 
 
 @pytest.mark.parametrize("managed", [None, MANAGED])

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from compute_quota_client._depth import TOO_DEEP, is_too_deep
 from compute_quota_client._exceptions import QuotaAuthError, QuotaUsageError
 from compute_quota_client._material import ExecCommand, Material
 from compute_quota_client._names import shown
@@ -184,6 +185,8 @@ def _read(path: Path) -> bytes:
 
 
 def _decode(path: Path, content: bytes) -> JsonValue:
+    if is_too_deep(content):
+        raise QuotaUsageError(f"{str(path)!r} is {TOO_DEEP}", argument="kubeconfig")
     try:
         decoded: JsonValue = json.loads(content)
     except ValueError:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from compute_quota_client._answers import Answer, Attempt, error_of
 from compute_quota_client._clock import loop_now
+from compute_quota_client._depth import TOO_DEEP, is_too_deep
 from compute_quota_client._exceptions import Operation, QuotaProtocolError
 from compute_quota_client._exchange import Call
 from compute_quota_client._retry import OPERATION_LIMIT
@@ -127,6 +128,7 @@ class PlaneRequests:
             return Absent()
         if answer.status != 200:
             raise error_of(attempt, answer)
+        _check_depth(attempt, answer)
         try:
             found = WireNamespace.model_validate_json(answer.body)
         except ValidationError:
@@ -179,6 +181,7 @@ def found_in(attempt: Attempt, answer: Answer) -> FoundClaim:
     """The claim in an answer that should carry one."""
     if answer.status not in {200, 201}:
         raise error_of(attempt, answer)
+    _check_depth(attempt, answer)
     try:
         wire = WireClaim.model_validate_json(answer.body)
         if wire.kind is None:
@@ -189,12 +192,18 @@ def found_in(attempt: Attempt, answer: Answer) -> FoundClaim:
 
 
 def _page_in(attempt: Attempt, answer: Answer) -> WireClaimList:
+    _check_depth(attempt, answer)
     try:
         return WireClaimList.model_validate_json(answer.body)
     except ValidationError:
         raise attempt.protocol(
             "the answer is not a list of ResourceClaims", answer.status
         ) from None
+
+
+def _check_depth(attempt: Attempt, answer: Answer) -> None:
+    if is_too_deep(answer.body):
+        raise attempt.protocol(f"the answer is {TOO_DEEP}", answer.status)
 
 
 def _not_a_claim(attempt: Attempt, answer: Answer) -> QuotaProtocolError:

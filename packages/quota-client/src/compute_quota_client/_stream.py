@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import JsonValue, ValidationError
 
+from compute_quota_client._depth import TOO_DEEP, is_too_deep
 from compute_quota_client._wire import Wire, WireClaim, WireFailure
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def parse_line(line: bytes) -> Line:
     Raises:
         GarbageLineError: it is no watch event, or one about something else.
     """
+    if is_too_deep(line):
+        raise GarbageLineError(f"a line is {TOO_DEEP}")
     try:
         event = _EventType.model_validate_json(line)
         if event.type == "BOOKMARK":

@@ -131,6 +131,16 @@ async def test_an_answer_that_is_no_claim_is_a_protocol_error(
     assert type(error) is QuotaProtocolError
 
 
+@pytest.mark.parametrize("depth", [130, 900, 100_000])
+async def test_an_answer_that_is_too_deep_is_a_protocol_error_by_its_limit(
+    fake: FakeQuota, quota: QuotaClient, depth: int
+) -> None:
+    body = b'{"kind": "ResourceClaim", "metadata": ' + b"[" * depth + b"]" * depth + b"}"
+    error = await error_on_read(fake, quota, Failure(200, body=body))
+    assert type(error) is QuotaProtocolError
+    assert "the answer is nested deeper than 128 levels" in str(error)
+
+
 @pytest.mark.spec("Q-07")
 async def test_another_claim_than_the_one_asked_for_is_a_protocol_error(
     fake: FakeQuota, quota: QuotaClient

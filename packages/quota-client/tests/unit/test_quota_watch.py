@@ -219,6 +219,7 @@ async def test_a_silent_stream_is_reopened_within_90_seconds_and_nothing_told_tw
         b'{"type": "BOOKMARK", "object": {}}',
         b'{"type": "ERROR", "object": 1}',
         b"\xff\xfe",
+        b'{"type": "ADDED", "object": ' + b"[" * 900 + b"]" * 900 + b"}",
     ],
 )
 async def test_a_garbage_line_reconnects_and_changes_nothing(

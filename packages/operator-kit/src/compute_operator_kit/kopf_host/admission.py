@@ -140,8 +140,8 @@ class AdmissionServer:
             raise web.HTTPRequestTimeout from None
         try:
             review: Any = parse_review(raw)
-        except UndecodableError:
-            raise web.HTTPBadRequest from None
+        except UndecodableError as refused:
+            raise web.HTTPBadRequest(text=str(refused)) from None
         refusals: list[JsonMapping] = []
         token = _refusals.set(refusals)
         try:

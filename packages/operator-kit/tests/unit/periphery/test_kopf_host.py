@@ -239,6 +239,8 @@ class House:
                 f"https://127.0.0.1:{self.port}/{path}", data=data, headers=headers
             ) as answer,
         ):
+            if answer.status == 400:
+                return answer.status, await answer.text()
             return answer.status, await answer.json() if answer.status == 200 else None
 
 
@@ -328,6 +330,19 @@ async def test_what_is_no_review_of_ours_is_refused_and_never_admitted(house: Ho
     assert (await house.review(body=b'{"request": {"uid": "x"}}'))[0] == 400
     assert (await house.review(content_type="text/plain"))[0] == 415
     assert (await house.review(body=b" " * (3 * 1024 * 1024 + 1)))[0] == 413
+    assert (await house.review({"verdict": "admit"}))[0] == 200
+
+
+@pytest.mark.parametrize("depth", [130, 900, 5000])
+async def test_a_review_that_is_too_deep_is_refused_with_its_reason(
+    house: House, depth: int
+) -> None:
+    await house.open()
+    deep = b'{"a":' + b"[" * depth + b"]" * depth + b"}"
+
+    status, reason = await house.review(body=deep)
+
+    assert (status, reason) == (400, "decoding JSON: nested deeper than 128 levels")
     assert (await house.review({"verdict": "admit"}))[0] == 200
 
 

@@ -152,6 +152,16 @@ async def test_a_careful_client_accepts_what_we_show(served: Served, authority: 
     assert shown.not_valid_after_utc == served.certificate.expires
 
 
+async def test_certificates_of_tests_pass_the_strict_checks_of_newer_pythons(
+    served: Served, authority: Authority
+) -> None:
+    """Python from 3.13 on asks for key identifiers by default; here every Python does."""
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+
+    assert await asyncio.to_thread(served.connect, context, "localhost")
+
+
 async def test_a_client_with_another_trust_does_not(served: Served) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         await served.shown_to(Authority())

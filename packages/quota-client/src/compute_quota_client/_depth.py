@@ -1,0 +1,40 @@
+"""The depth limit of JSON from outside: one constant, and a check that never recurses.
+
+The same as in `compute_api_types.depth`, which this package must not import; a test of the
+repository compares the two. Codecs stop at depths of their own, or at the recursion limit of one
+Python release, so that one release would read what the next refuses.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Below the limit of every codec in use. Objects of Kubernetes are about 15 deep, schemas 60.
+MAX_DEPTH: Final = 128
+TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
+
+_NOT_KEPT: Final = bytes(set(range(256)) - set(b'{}[]"'))
+_ONE_KIND: Final = bytes.maketrans(b"[]", b"{}")
+
+
+def is_too_deep(raw: bytes) -> bool:
+    """Whether JSON text is nested deeper than `MAX_DEPTH`; of what is no JSON, any answer.
+
+    Most objects have fewer brackets than so many levels need, and are not looked at further.
+    """
+    brackets = _find_brackets(raw)
+    if len(brackets) <= 2 * MAX_DEPTH:
+        return False
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"{}", b"")  # takes away the innermost level
+        if not brackets:
+            return False
+    return True
+
+
+def _find_brackets(raw: bytes) -> bytes:
+    """The brackets outside of strings, all spelled as braces."""
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    kept = raw.translate(_ONE_KIND, _NOT_KEPT).replace(b'""', b"")
+    return b"".join(kept.split(b'"')[::2]) if b'"' in kept else kept

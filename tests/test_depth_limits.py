@@ -1,0 +1,17 @@
+"""quota-client knows no sibling, so that it has the limit of depth of its own: the same one."""
+
+import pytest
+
+from compute_api_types import depth
+from compute_quota_client import _depth
+
+
+def test_both_limits_of_depth_are_the_same() -> None:
+    assert _depth.MAX_DEPTH == depth.MAX_DEPTH
+    assert _depth.TOO_DEEP == depth.TOO_DEEP
+
+
+@pytest.mark.parametrize("levels", [1, depth.MAX_DEPTH, depth.MAX_DEPTH + 1, 5000])
+def test_both_checks_of_depth_agree(levels: int) -> None:
+    raw = b"[" * levels + b'"\\\\\\"]"' + b"]" * levels
+    assert _depth.is_too_deep(raw) is depth.is_too_deep(raw) is (levels > depth.MAX_DEPTH)
