@@ -16,7 +16,7 @@ from typing import Final
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))  # `tools` is found however nox was started
-from tools.workspace import PACKAGES, Package
+from tools.workspace import PACKAGES, PYTHONS, Package, find_python
 
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "uv"
@@ -76,6 +76,15 @@ def unit(session: nox.Session, folder: str) -> None:
 def tests_of(level: str) -> list[str]:
     """The folders of one level of tests, in every package that has it."""
     return [str(path) for path in sorted(Path("packages").glob(f"*/tests/{level}"))]
+
+
+@nox.session
+@nox.parametrize("python", [nox.param(find_python(minor), id=minor) for minor in PYTHONS])
+def pythons(session: nox.Session) -> None:
+    """Unit, property and contract tests on every Python promised; nox names one that is missing."""
+    sync_dev(session)
+    levels = [path for level in ("unit", "property", "contract") for path in tests_of(level)]
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", *levels, *session.posargs)
 
 
 @nox.session

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -26,6 +27,22 @@ PACKAGES: Final = (
 # What ends the name in a requirement such as `kopf>=1.43,<2` or `x[extra]`.
 NAME_END: Final = re.compile(r"[^A-Za-z0-9._-]")
 OPERATORS: Final = ("cell-operator", "management-operator")
+# What `requires-python` and the classifiers promise; `nox -s pythons` runs each that is at hand.
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+
+def find_python(minor: str) -> str:
+    """The interpreter of a minor release, on the PATH or installed by pyenv; else just its name.
+
+    A shim of pyenv is on the PATH for every release it knows and runs only those switched on.
+    """
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        program = Path(folder) / f"python{minor}"
+        if Path(folder).name != "shims" and os.access(program, os.X_OK):
+            return str(program)
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    installed = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"))
+    return str(installed[-1]) if installed else minor
 
 
 @dataclass(frozen=True, slots=True)
