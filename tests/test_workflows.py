@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from e2e.backends.kind.commands import NEEDED
-from tools.workspace import OPERATORS, PACKAGES, ROOT
+from tools.workspace import OPERATORS, PACKAGES, PYTHONS, ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 # What a runner needs before a session can start; nothing here judges a change.
@@ -27,9 +27,12 @@ PREPARING = re.compile(r"sudo apt-get (update|install --yes --no-install-recomme
 DOOR = re.compile(
     r'(?:sudo env "PATH=\$PATH" (?:"HOME=\$HOME" )?)?\./dev (?P<session>[a-z0-9]+)(?P<rest>.*)'
 )
-# By version, or by the hash of a commit; a branch moves without anybody's doing here. One action
-# is published under a branch alone.
-PINNED = re.compile(r"[\w./-]+@(v\d+(\.\d+)*|[0-9a-f]{40}|release/v1)")
+# A tag or a branch can be moved to other code, which then runs with the rights of the job.
+PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40}")
+# The version that the commit was released as, for readers and for the update bot.
+USES_LINE = re.compile(
+    r"- uses: (?P<action>[\w./-]+)@(?P<commit>[0-9a-f]{40})  # (?P<version>v\d+\.\d+\.\d+)"
+)
 CI_JOBS = {"check", "test", "cluster", "e2e", "images"}
 
 
@@ -202,11 +205,55 @@ def test_go_is_the_newest_that_a_module_of_the_planes_asks_for() -> None:
     assert {version(ROOT / name) for name in named} == {version(newest)}
 
 
-def test_no_action_moves_by_itself_and_no_job_hangs() -> None:
+def test_no_job_hangs() -> None:
+    for name, job in jobs():
+        assert job.timeout > 0, name
+
+
+@pytest.mark.spec("AT-15")
+def test_every_action_is_pinned_by_commit() -> None:
     for name, job in jobs():
         for step in job.steps:
             assert not step.uses or PINNED.fullmatch(step.uses), f"{name}: {step.uses}"
-        assert job.timeout > 0, name
+
+
+@pytest.mark.spec("AT-15")
+def test_one_action_is_one_commit_with_its_version_beside_it() -> None:
+    pins: dict[str, set[tuple[str, str]]] = {}
+    for path in sorted(WORKFLOWS.glob("*.yaml")):
+        for line in path.read_text("utf-8").splitlines():
+            if "uses:" not in line:
+                continue
+            found = USES_LINE.fullmatch(line.strip())
+            assert found, f"{path.name}: {line.strip()}"
+            pins.setdefault(found["action"], set()).add((found["commit"], found["version"]))
+    assert "pypa/gh-action-pypi-publish" in pins
+    assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
+
+
+@pytest.mark.spec("AT-15")
+def test_no_checkout_leaves_a_token_for_later_steps() -> None:
+    checkouts = [
+        (name, step.settings.get("persist-credentials"))
+        for name, job in jobs()
+        for step in job.steps
+        if step.action == "actions/checkout"
+    ]
+    assert len(checkouts) >= 10
+    assert [name for name, persisted in checkouts if persisted is not False] == []
+
+
+def test_the_nightly_run_has_every_python_that_is_promised() -> None:
+    job = read("e2e.yaml").jobs["pythons"]
+    (step,) = [step for step in job.steps if step.action == "actions/setup-python"]
+    assert set(str(step.settings["python-version"]).split()) == set(PYTHONS)
+    assert job.commands == ["./dev pythons"]
+
+
+def test_the_pythons_begin_with_the_lowest_that_packages_ask_for() -> None:
+    for folder in PACKAGES:
+        text = (ROOT / "packages" / folder / "pyproject.toml").read_text("utf-8")
+        assert f'requires-python = ">={PYTHONS[0]}"' in text
 
 
 def test_workflows_may_only_read_unless_a_job_says_why() -> None:
@@ -264,14 +311,39 @@ def test_an_image_is_built_for_both_architectures_and_its_index_is_attested() ->
     architectures = re.findall(r"'architecture': '(\w+)'", str(image.strategy))
     assert architectures == ["amd64", "arm64"]
     assert "images" in image.sessions()
-    joined = next(command for command in index.commands if "manifest create" in command)
-    for architecture in architectures:
-        assert f"-{architecture}" in joined
-    assert {"actions/attest-build-provenance", "actions/attest-sbom"} <= index.actions()
-    for step in index.steps:
-        if step.action.startswith("actions/attest"):
-            assert step.settings["push-to-registry"] is True
-            assert step.settings["subject-digest"] == "${{ env.DIGEST }}"
+    (provenance,) = [one for one in index.steps if one.action == "actions/attest-build-provenance"]
+    assert provenance.settings["subject-digest"] == "${{ env.DIGEST }}"
+    assert provenance.settings["push-to-registry"] is True
+
+
+@pytest.mark.spec("AT-24")
+def test_the_index_is_made_of_the_digests_that_the_pushes_reported() -> None:
+    release = read("release.yaml")
+    image, index = release.jobs["image"], release.jobs["index"]
+    (pushed,) = [command for command in image.commands if "$BUILDAH push" in command]
+    assert "--digestfile released/digest" in pushed
+    (joined,) = [command for command in index.commands if "manifest create" in command]
+    images = [word for word in shlex.split(joined) if word.startswith("docker://")]
+    assert images == ["docker://$IMAGE@$AMD64", "docker://$IMAGE@$ARM64"]
+    for architecture in ("amd64", "arm64"):
+        read_digest = f"grep -xE 'sha256:[0-9a-f]{{64}}' {architecture}/digest"
+        assert f'echo "{architecture.upper()}=$({read_digest})" >> "$GITHUB_ENV"' in index.commands
+
+
+@pytest.mark.spec("AT-24")
+def test_each_architecture_has_an_sbom_of_its_own_attested_to_its_own_digest() -> None:
+    index = read("release.yaml").jobs["index"]
+    attested = {
+        (str(step.settings["subject-digest"]), str(step.settings["sbom-path"]))
+        for step in index.steps
+        if step.action == "actions/attest-sbom"
+    }
+    assert attested == {
+        ("${{ env.AMD64 }}", "amd64/sbom.cdx.json"),
+        ("${{ env.ARM64 }}", "arm64/sbom.cdx.json"),
+    }
+    (released,) = [command for command in index.commands if "gh release create" in command]
+    assert released.endswith("sbom-amd64.cdx.json sbom-arm64.cdx.json")
 
 
 @pytest.mark.fault("S8")
