@@ -9,17 +9,23 @@ from e2e.manifests import DEPLOY, render
 from e2e.objects import object_at, text_at
 from e2e.shipped.network_flows import ANYBODY, Flow, UnknownRuleError, derive_flows
 
+DNS_OF_CLUSTER, DNS_OF_NODE = (
+    "namespaces kubernetes.io/metadata.name=kube-system",
+    "169.254.20.10/32",
+)
+# Addresses of API servers are known to an overlay alone.
+OPEN = {Flow("out", ANYBODY, "TCP", port) for port in (443, 6443, 5443)}
 # The list of operations.md 4.1, network-policy.
 DECLARED = {
     Flow("in", ANYBODY, "TCP", 8081),  # probes, from whichever node
     Flow("in", "namespaces metrics=enabled", "TCP", 8443),
-    Flow("out", ANYBODY, "UDP", 53),
-    Flow("out", ANYBODY, "TCP", 53),
-    Flow("out", ANYBODY, "TCP", 443),
-    Flow("out", ANYBODY, "TCP", 6443),
-    Flow("out", ANYBODY, "TCP", 5443),
-    Flow("out", ANYBODY, "TCP", 4317),
-    Flow("out", ANYBODY, "TCP", 4318),
+    *(
+        Flow("out", peer, protocol, 53)
+        for peer in (DNS_OF_CLUSTER, DNS_OF_NODE)
+        for protocol in ("TCP", "UDP")
+    ),
+    Flow("out", "namespaces otlp=enabled", "TCP", 4318),
+    *OPEN,
 }
 WEBHOOK = Flow("in", ANYBODY, "TCP", 9443)
 
@@ -47,6 +53,28 @@ def test_flows_of_an_operator_are_exactly_those_declared(
     folder = "single-cluster" if is_single else operator
     component = "network-policy" if is_single else f"network-policy/{operator}"
     assert derive_flows(policies(component), labels_of(folder, operator)) == declared
+
+
+@pytest.mark.spec("AT-26")
+@pytest.mark.parametrize("operator", ["management", "cell"])
+def test_what_is_open_to_any_address_is_one_policy_that_states_it(operator: str) -> None:
+    labels = labels_of(operator, operator)
+    open_ones = {
+        text_at(policy, "metadata", "name"): text_at(
+            policy, "metadata", "annotations", "kubernetes.io/description"
+        )
+        for policy in policies(f"network-policy/{operator}")
+        if any(
+            flow.direction == "out" and flow.peer == ANYBODY and flow.port
+            for flow in derive_flows([policy], labels)
+        )
+    }
+    assert open_ones == {
+        f"compute-{operator}-operator-api-servers": (
+            "Open to any address on TCP 443, 6443 and 5443 "
+            "until an overlay names the API servers in spec.egress[0].to"
+        )
+    }
 
 
 def test_operators_are_closed_by_default_and_strangers_are_left_alone() -> None:
@@ -81,8 +109,17 @@ def test_peers_and_ports_are_combined() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("cidr", "peer"), [("0.0.0.0/0", ANYBODY), ("::/0", ANYBODY), ("192.0.2.0/24", "192.0.2.0/24")]
+)
+def test_a_range_of_all_addresses_is_anybody(cidr: str, peer: str) -> None:
+    rule: JsonObject = {"from": [{"ipBlock": {"cidr": cidr}}], "ports": [{"port": 1}]}
+    assert Flow("in", peer, "TCP", 1) in derive_flows([a_policy(rule)], {})
+
+
 STRANGE: list[JsonObject] = [
-    {"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]},
+    {"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]},
+    {"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "namespaceSelector": {}}]},
     {"from": [{"podSelector": {}}]},
     {"ports": [{"port": "https"}]},
     {"ports": [{"port": 1, "endPort": 9}]},

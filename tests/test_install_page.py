@@ -10,11 +10,13 @@ import pytest
 from compute_api_types.wire import JsonObject
 from e2e.manifests import DEPLOY, render
 from e2e.objects import name_of, object_at, objects_at, text_at
+from e2e.shipped.network_flows import ANYBODY, Flow, derive_flows
 from tools.workspace import ROOT
 
 PAGE = (ROOT / "docs/howto/install.md").read_text("utf-8")
 SHOWN = re.compile(r"^```yaml\n# (my/\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OVERLAYS: dict[str, str] = dict(SHOWN.findall(PAGE))
+ENDS = (".kubeconfig", "-ca.crt")
 DIGEST = "sha256:" + "0" * 64
 
 
@@ -59,6 +61,26 @@ def test_overlay_of_a_cell_renders_with_its_own_configuration(installation: Path
     assert image_of(deployment) == f"registry.example.net/compute-cell-operator@{DIGEST}"
     assert "PodDisruptionBudget/compute-cell-operator" in found
     assert "NetworkPolicy/compute-cell-operator" in found
+
+
+@pytest.mark.spec("AT-26")
+@pytest.mark.parametrize(
+    ("folder", "operator"), [("cells/dfw-1", "cell"), ("management", "management")]
+)
+def test_overlays_leave_no_address_open_that_they_do_not_name(
+    installation: Path, folder: str, operator: str
+) -> None:
+    for name in ("config.yaml", *(f"{plane}{end}" for plane in ("hub", "milo") for end in ENDS)):
+        (installation / folder / name).write_text("x\n", "utf-8")
+    found = objects_of(installation / folder)
+    deployment = found[f"Deployment/compute-{operator}-operator"]
+    labels = object_at(deployment, "spec", "template", "metadata", "labels")
+    policies = [one for one in found.values() if text_at(one, "kind") == "NetworkPolicy"]
+    flows = {flow for flow in derive_flows(policies, labels) if flow.direction == "out"}
+    assert [flow for flow in flows if flow.peer == ANYBODY] == []
+    assert Flow("out", "192.0.2.0/24", "TCP", 6443) in flows
+    narrowed = found[f"NetworkPolicy/compute-{operator}-operator-api-servers"]
+    assert not object_at(narrowed, "metadata", "annotations")
 
 
 def test_overlay_of_management_says_where_hub_and_milo_are(installation: Path) -> None:

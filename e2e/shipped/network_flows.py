@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Final, Literal
 
 from compute_api_types.wire import JsonObject
@@ -69,11 +70,21 @@ def _port_of(found: JsonObject) -> tuple[str, int]:
 
 
 def _peer_of(found: JsonObject) -> str:
+    if "ipBlock" in found:
+        _refuse_unknown(found, {"ipBlock"})
+        return _addresses_of(object_at(found, "ipBlock"))
     _refuse_unknown(found, {"namespaceSelector"})
     selector = object_at(found, "namespaceSelector")
     _refuse_unknown(selector, {"matchLabels"})
     chosen = sorted(f"{key}={value}" for key, value in object_at(selector, "matchLabels").items())
     return "namespaces " + (",".join(chosen) or "of any label")
+
+
+def _addresses_of(block: JsonObject) -> str:
+    """A range of all addresses is everybody, however it is written."""
+    _refuse_unknown(block, {"cidr"})
+    network = ip_network(text_at(block, "cidr"), strict=False)
+    return ANYBODY if network.prefixlen == 0 else str(network)
 
 
 def _selects(policy: JsonObject, pod_labels: JsonObject) -> bool:
