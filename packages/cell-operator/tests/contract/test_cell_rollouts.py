@@ -105,6 +105,23 @@ def test_a_new_template_rolls_from_the_highest_ordinal_down_in_the_same_slots() 
     play(scenario)
 
 
+@pytest.mark.spec("C-04")
+def test_a_label_of_a_deployment_rolls_nothing() -> None:
+    async def scenario(world: World) -> None:
+        await begin(world)
+        before = [await world.instance(name) for name in await world.instances()]
+        writes = len(world.writes())
+        labelled: JsonObject = {
+            "metadata": {"labels": {"compute.datumapis.com/workload-name": "shop"}}
+        }
+        await world.patch(CELL, DEPLOYMENT, "web", labelled)
+        await world.sleep(30)
+        assert [await world.instance(name) for name in await world.instances()] == before
+        assert world.writes()[writes:] == []
+
+    play(scenario)
+
+
 @pytest.mark.spec("C-14", "C-16", "C-17", "C-19")
 def test_an_instance_is_born_with_links_owner_gates_and_no_reserved_key() -> None:
     async def scenario(world: World) -> None:

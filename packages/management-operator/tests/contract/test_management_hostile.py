@@ -208,7 +208,10 @@ def test_reserved_keys_that_came_past_admission_name_nothing() -> None:
         made = await hub.world.create(PROJECT, a_workload_document(template=template))
         await hub.world.eventually(hub.has_copy)
         found, copy = await hub.world.get(PROJECT, DEPLOYMENT, WD), await hub.copy()
-        assert labels_of(found) == {labels.WORKLOAD_UID: uid_of(made)}
+        assert labels_of(found) == {
+            labels.WORKLOAD_UID: uid_of(made),
+            labels.WORKLOAD_NAME: "web",
+        }
         assert labels_of(copy) == {
             labels.UPSTREAM_CLUSTER_NAME: f"cluster-{PROJECT}",
             labels.UPSTREAM_NAMESPACE: "default",

@@ -96,7 +96,10 @@ def test_every_placement_and_city_gets_its_deployment_with_the_template_verbatim
             "scaleSettings": {"minReplicas": 3, "instanceManagementPolicy": "OrderedReady"},
         }
         metadata = member_object(found, "metadata")
-        assert metadata["labels"] == {labels.WORKLOAD_UID: uid_of(made)}
+        assert metadata["labels"] == {
+            labels.WORKLOAD_UID: uid_of(made),
+            labels.WORKLOAD_NAME: "web",
+        }
         assert metadata["ownerReferences"] == [
             {
                 "apiVersion": WORKLOAD.api_version,
@@ -258,7 +261,10 @@ def test_a_deployment_of_the_same_identity_is_used_under_whatever_name() -> None
         await world.sleep(2)
         assert await deployment_names(world) == ["somehow-else"]
         found = member_object(await world.get(SINGLE, DEPLOYMENT, "somehow-else"), "metadata")
-        assert found["labels"] == {labels.WORKLOAD_UID: uid_of(made)}
+        assert found["labels"] == {
+            labels.WORKLOAD_UID: uid_of(made),
+            labels.WORKLOAD_NAME: "web",
+        }
 
     play(scenario)
 

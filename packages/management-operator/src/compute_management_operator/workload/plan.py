@@ -277,8 +277,10 @@ def _wanted(seen: Seen, identity: Identity, placement: Placement, owner: OwnerRe
         "template": seen.template,
         "scaleSettings": placement.scale_settings,
     }
+    name = names.derive_label_value(seen.key.name)
     return Owned(
-        labels={labels.WORKLOAD_UID: seen.metadata.uid},
+        labels={labels.WORKLOAD_UID: seen.metadata.uid, labels.WORKLOAD_NAME: name.value},
+        annotations={} if name.full is None else {labels.WORKLOAD_NAME: name.full},
         owners=(owner,),
         whole={"spec": spec},
     )

@@ -58,6 +58,26 @@ async def strip_finalizers(hub: Hub, plane: str, name: str, namespace: str) -> N
 
 
 @pytest.mark.spec("M-07")
+@pytest.mark.spec("M-07", "M-18")
+def test_a_deployment_from_before_the_label_gets_it_by_one_write_without_other_effect() -> None:
+    async def story(hub: Hub) -> None:
+        world = hub.world
+        await world.create(PROJECT, a_workload_document())
+        await world.eventually(hub.has_copy)
+        await world.sleep(120)  # past the minute after which it shows that no cell reported
+        copy, before = await hub.copy(), len(world.writes())
+        unlabelled: JsonObject = {"metadata": {"labels": {labels.WORKLOAD_NAME: None}}}
+        await world.patch(PROJECT, DEPLOYMENT, WD, unlabelled)
+        await world.sleep(30)
+        found = await world.get(PROJECT, DEPLOYMENT, WD)
+        assert labels_of(found)[labels.WORKLOAD_NAME] == "web"
+        assert metadata_of(found)["generation"] == 1
+        assert shown(world.writes()[before:]) == [f"patch WorkloadDeployment {WD}"]
+        assert await hub.copy() == copy
+
+    play_hub(story)
+
+
 @pytest.mark.spec("M-26")
 def test_a_deployment_is_born_with_what_federation_records_where_that_is_known() -> None:
     async def story(hub: Hub) -> None:

@@ -29,6 +29,7 @@ from compute_operator_kit.intents import (
     Plan,
     RemoveFinalizer,
 )
+from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Unreadable
 
 TWO_CITIES = {"texas": ("DFW", "LHR")}
@@ -71,7 +72,7 @@ def test_every_placement_and_city_gets_one_deployment(build: Builders) -> None:
             "scaleSettings": {"minReplicas": 1},
         }
     }
-    assert first.wanted.labels == {labels.WORKLOAD_UID: build.uid}
+    assert first.wanted.labels == {labels.WORKLOAD_UID: build.uid, labels.WORKLOAD_NAME: "web"}
     (owner,) = first.wanted.owners
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (build.uid, True, True)
 
@@ -104,6 +105,17 @@ def test_only_a_deployment_that_is_missing_again_costs_a_read_of_its_workload(
     reported = replace(seen, status={"placements": [{"name": "texas"}]})
     again = next(one for one in plan(reported) if isinstance(one, Ensure))
     assert again.only_under == OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
+
+
+@pytest.mark.spec("M-07")
+def test_a_long_name_of_a_workload_is_cut_in_the_label_and_whole_beside_it(build: Builders) -> None:
+    long = "a-very-long-workload-name-that-nobody-should-choose-but-the-api-server-accepts-it"
+    seen = build.a_moment()
+    seen = replace(seen, key=ObjectKey(seen.key.plane, seen.key.kind, seen.key.namespace, long))
+    made = next(one for one in plan(seen) if isinstance(one, Ensure))
+    short = "a-very-long-workload-name-that-nobody-shou-17a842b1a62774ebd394"
+    assert made.wanted.labels[labels.WORKLOAD_NAME] == short
+    assert made.wanted.annotations == {labels.WORKLOAD_NAME: long}
 
 
 def test_a_created_deployment_is_told_once_it_stands(build: Builders) -> None:
