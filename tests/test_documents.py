@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.doc_blocks import BLANK, Kind, find_shown
-from tools.doc_commands import anchor_of, broken_links, commands, shown
+from tools.doc_blocks import BLANK, Kind, Shown, find_shown
+from tools.doc_commands import anchor_of, broken_links, commands, run_here, shown
 from tools.workspace import ROOT
 
 
@@ -96,3 +96,16 @@ def test_the_project_speaks_of_itself_alone() -> None:
         if path.is_file() and "/work/" in path.read_text("utf-8")
     ]
     assert not mentioned
+
+
+@pytest.mark.parametrize(
+    ("command", "failures"),
+    [
+        ("echo something", []),
+        ("echo aside >&2", []),
+        ("true", ["README.md:1: `true` printed nothing"]),
+        ("echo half; exit 3", ["README.md:1: `echo half; exit 3` exited 3"]),
+    ],
+)
+def test_a_command_that_prints_nothing_fails_the_run(command: str, failures: list[str]) -> None:
+    assert list(run_here([Shown("README.md", 1, Kind.CONSOLE, command)])) == failures

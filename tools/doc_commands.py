@@ -3,7 +3,7 @@
 Blocks of `console` are run by the shell in the root of this tree, as written; those of how-tos in
 a world that the how-tos are about: simulated planes behind HTTPS, both operators, and a stock
 `kubectl`. All must succeed. What is not run is listed with the reason, and where no kubectl is to
-be had, so are the how-tos.
+be had, so are the how-tos. A command that prints nothing has failed too: it shows a reader nothing.
 """
 
 from __future__ import annotations
@@ -84,10 +84,25 @@ def run_here(found: Sequence[Shown]) -> Iterator[str]:
     runnable = {one.text: one for one in here if one.kind in {Kind.CONSOLE, Kind.SCRIPT}}
     for one in runnable.values():
         say(f"{one.place}: $ {one.text}")
-        # The point is to run what a reader would type, so a shell it is; the text is our own.
-        ended = subprocess.run(["bash", "-c", one.text], cwd=ROOT, check=False)
-        if ended.returncode:
-            yield f"{one.place}: `{one.text}` exited {ended.returncode}"
+        code, printed = run_aloud(one.text)
+        if code:
+            yield f"{one.place}: `{one.text}` exited {code}"
+        elif not printed:
+            yield f"{one.place}: `{one.text}` printed nothing"
+
+
+def run_aloud(script: str) -> tuple[int, int]:
+    """Runs a script and shows its output; gives the exit code and how many bytes it printed."""
+    # The point is to run what a reader would type, so a shell it is; the text is our own.
+    with subprocess.Popen(
+        ["bash", "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        printed = 0
+        for line in running.stdout or ():
+            printed += len(line)
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+    return running.returncode, printed
 
 
 def say(text: str) -> None:

@@ -7,7 +7,8 @@ iad-1 · single                                    clusters on which nothing of 
 
 `kubectl` is the stock one; its home is the world's folder, and so is the folder that commands run
 in, with `deploy/` as it ships and the files that an installation brings. Pods do not run here: a
-Deployment counts as rolled out once it was applied. Nothing outside the folder is touched.
+Deployment counts as rolled out once it was applied. A kubectl command that prints nothing has
+failed. Nothing outside the folder is touched.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ from e2e.demo.predecessor import OPERATORS, install_predecessor
 from e2e.demo.scene import PLACES, Hands
 from e2e.demo.stage import SYSTEM, TREE, Stage
 from e2e.documents import a_placement, a_workload
+from e2e.kinds import INSTANCE
 from e2e.objects import name_of, objects_at, text_at, value_at
 from e2e.planes.binaries import PLANES
 from e2e.planes.process import Command, ManagedProcess
 from e2e.planes.store import Store
+from e2e.planes.waiting import until
 
 FRESH: Final = ("iad-1", "single")
 # What people call planes in the how-tos, and the demo's names of them.
@@ -52,6 +55,20 @@ LAST: Final = (
     SWITCH,
 )
 Say = Callable[[str], None]
+# kubectl ends with 0 also where nothing matches a selector, and a page would show a command that
+# shows nothing. Its output goes on as it was, to a pipe, a file or a variable.
+PRINTING: Final = """kubectl() {
+  local printed status=0
+  printed=$(command kubectl "$@"; code=$?; echo .; exit $code) || status=$?
+  printed=${printed%.}
+  printf %s "$printed"
+  if [ $status -eq 0 ] && [ -z "$printed" ]; then
+    echo "kubectl $*: printed nothing" >&2
+    return 1
+  fi
+  return $status
+}
+"""
 
 
 class ShownCommand(Protocol):
@@ -146,6 +163,12 @@ class World:
         await self.stage.set_grant(PLACES[0].project, 100)
         await project.create(a_workload("web", a_placement("default", "DFW")))
 
+        async def is_shown() -> bool:
+            """Instances come to the project by another way than the status that counts them."""
+            return bool(await project.list(INSTANCE))
+
+        await until("Instances of web in the project", is_shown, check=self.stage.check)
+
     async def prepare(self, page: str) -> None:
         """What must be so before a page is followed."""
         is_of_user = page.endswith("debug-a-workload.md")
@@ -179,7 +202,7 @@ class World:
     def _shell(self, script: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         # What a reader would type, so a shell it is; the text is our own.
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
+            ["bash", "-euo", "pipefail", "-c", PRINTING + script],
             cwd=self.folder,
             env=self._environment(),
             input=stdin,
