@@ -69,6 +69,27 @@ PRINTING: Final = """kubectl() {
   return $status
 }
 """
+# What a page looks at and the world does not bring about by itself.
+A_POD: Final[JsonObject] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "compute-management-operator-0", "namespace": "compute-system"},
+    "spec": {"containers": [{"name": "operator", "image": f"registry.example.net/x@{DIGEST}"}]},
+}
+A_WARNING: Final[JsonObject] = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "quarantined", "namespace": "default"},
+    "involvedObject": {
+        "apiVersion": "compute.datumapis.com/v1alpha",
+        "kind": "Instance",
+        "namespace": "default",
+        "name": "web-default-dfw-0",
+    },
+    "type": "Warning",
+    "reason": "Quarantined",
+    "message": "cell_unknown: no Cluster of that name",
+}
 
 
 class ShownCommand(Protocol):
@@ -178,6 +199,10 @@ class World:
             await self._apply(
                 "hub", {**cluster, "metadata": {"name": "iad-1"}, "spec": {"syncMode": "Push"}}
             )
+        if page.endswith("ComputeNoLeader.md"):
+            await self._apply("management", A_POD)
+        if page.endswith("ComputeObjectsQuarantined.md"):
+            await self._apply("hub", A_WARNING)
         if page.endswith("runbooks/decommission-cell.md"):
             await self.stage.cut_off(ORD)  # it never returns
         if page == SWITCH:
