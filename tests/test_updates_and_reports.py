@@ -16,6 +16,7 @@ THREATS = (ROOT / "docs/explanation/threat-model.md").read_text("utf-8")
 
 
 def updates(ecosystem: str) -> dict[str, Any]:
+    found: dict[str, Any]
     (found,) = [one for one in BOT["updates"] if one["package-ecosystem"] == ecosystem]
     return found
 

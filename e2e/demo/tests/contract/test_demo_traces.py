@@ -74,17 +74,17 @@ class Collector(http.server.ThreadingHTTPServer):
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Collector
-
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        take = {"/v1/traces": self.server.take_traces, "/v1/metrics": self.server.take_metrics}
+        collector = self.server
+        assert isinstance(collector, Collector)
+        take = {"/v1/traces": collector.take_traces, "/v1/metrics": collector.take_metrics}
         take[self.path](body)
         self.send_response(200)
         self.end_headers()
 
     @override
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """pytest shows what counts."""
 
 

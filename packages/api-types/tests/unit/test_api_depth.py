@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from compute_api_types.depth import MAX_DEPTH, TOO_DEEP, is_too_deep
 from compute_api_types.problems import MalformedObjectError
 from compute_api_types.v1alpha.workload import Workload
+from compute_api_types.wire import JsonValue
 
 TRICKY = st.text(alphabet='{}[]"\\/ax\n\u00e9')
-DOCUMENTS = st.recursive(
+DOCUMENTS: st.SearchStrategy[JsonValue] = st.recursive(
     st.none() | st.booleans() | st.integers() | TRICKY,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TRICKY, inner, max_size=3),
     max_leaves=20,
 )
 
 
-def measure(document: object) -> int:
+def measure(document: JsonValue) -> int:
     if isinstance(document, dict):
         return 1 + max(map(measure, document.values()), default=0)
     if isinstance(document, list):
@@ -26,7 +27,7 @@ def measure(document: object) -> int:
     return 0
 
 
-def wrap(document: object, levels: int) -> object:
+def wrap(document: JsonValue, levels: int) -> JsonValue:
     for level in range(levels):
         document = [document, "]}"] if level % 2 else {'"{[': document, "x": "{{"}
     return document
@@ -34,7 +35,7 @@ def wrap(document: object, levels: int) -> object:
 
 @given(DOCUMENTS, st.booleans())
 def test_the_limit_is_met_at_its_very_level_whatever_strings_hold(
-    document: object, is_ascii: bool
+    document: JsonValue, is_ascii: bool
 ) -> None:
     room = MAX_DEPTH - measure(document)
     fits = json.dumps(wrap(document, room), ensure_ascii=is_ascii).encode()

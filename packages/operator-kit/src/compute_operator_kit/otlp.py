@@ -114,7 +114,8 @@ class WithHistograms(MetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
     ) -> MetricExportResult:
-        return self._exporter.export(self._complete(metrics_data), timeout_millis)
+        completed = self._complete(metrics_data)
+        return self._exporter.export(completed, timeout_millis)  # pyright: ignore[reportUnknownMemberType]
 
     @override
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -122,7 +123,7 @@ class WithHistograms(MetricExporter):
 
     @override
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
-        self._exporter.shutdown(timeout_millis)
+        self._exporter.shutdown(timeout_millis)  # pyright: ignore[reportUnknownMemberType]
 
     def _complete(self, collected: MetricsData) -> MetricsData:
         first, *rest = collected.resource_metrics

@@ -68,7 +68,7 @@ class Collector:
                 self.end_headers()
 
             @override
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
