@@ -76,8 +76,9 @@ class Monster:
 
 
 MONSTERS: Final = (
-    Monster("10,000 env entries", with_env(10_000, 1), Admitted),
-    Monster("1.5 MB", with_env(45, 32_000), Admitted),
+    Monster("10,000 env entries", with_env(10_000, 1), Refused),  # more than a template may weigh
+    Monster("1.5 MB", with_env(45, 32_000), Refused),
+    Monster("192 KiB", with_env(6, 32_000), Admitted),
     # One city is placed once: 4,999 of them are duplicates, and all are told in bounded words.
     Monster("5,000 placements", with_placements(5_000), Refused),
     Monster("200 deep", nested(200), Admitted),

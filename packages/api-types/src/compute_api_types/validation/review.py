@@ -28,6 +28,7 @@ from compute_api_types.validation.placements import named_cities, review_placeme
 from compute_api_types.validation.runtime import review_runtime
 from compute_api_types.validation.shape import review_shape
 from compute_api_types.validation.template_metadata import review_template_metadata
+from compute_api_types.validation.template_size import derive_largest, review_template_size
 from compute_api_types.validation.updates import is_admitted_unread, new_errors
 from compute_api_types.validation.volumes import review_volumes
 
@@ -68,8 +69,11 @@ def review_workload(
         cities = None if facts.cities is NETWORKING_OFF else facts.cities
     reviews = _needed_reviews(wanted, found, facts)
 
+    largest = derive_largest(None if found is None else _template(root(found)))
+
     def review_rules(workload: Node) -> Errors:
-        return _review_rules(workload, cities, reviews)
+        yield from review_template_size(_template(workload), largest)  # 66
+        yield from _review_rules(workload, cities, reviews)
 
     # As on an API server, what has the wrong types is not judged further: every other error could
     # follow from that.
@@ -93,6 +97,10 @@ def _first(
     if found is not None:
         errors = new_errors(errors, review(root(found, like=wanted)))
     return tuple(islice(errors, MOST_ERRORS + 1))
+
+
+def _template(workload: Node) -> Node:
+    return workload.section("spec").section("template")
 
 
 def _review_types(workload: Node) -> Errors:

@@ -686,6 +686,12 @@ RULES: Final[Mapping[int, Mapping[str, Example]]] = {
         "the one there is": sandbox({f"{SETTINGS}.instanceManagementPolicy": "OrderedReady"}),
         "empty": sandbox({f"{SETTINGS}.instanceManagementPolicy": ""}),
     },
+    66: {
+        "within it": sandbox({"C.env": [{"name": "E", "value": "x" * 190_000}]}),
+        "more than 192 KiB": sandbox(
+            {"C.env": [{"name": "E", "value": "x" * 200_000}]}, "Forbidden T"
+        ),
+    },
 }
 
 # Everything that 12.4 accepts on purpose, in one document.
@@ -787,4 +793,4 @@ def test_every_rule_of_the_specification_has_a_test() -> None:
     rows = re.findall(r"^\| ([0-9, ]+) \|", section, re.MULTILINE)
     numbers = [int(number) for row in rows for number in row.split(",")]
     assert sorted(numbers) == sorted(RULES)
-    assert len(numbers) == 65
+    assert len(numbers) == 66
