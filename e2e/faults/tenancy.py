@@ -40,6 +40,7 @@ class Allowed:
 
 ALLOWED: Final = (
     Allowed("management", "root", "projects", _READ),
+    Allowed("management", "root", "events", _NOTE),
     Allowed("management", "project", "workloads", _READ | {"patch"}),
     Allowed("management", "project", "workloads/status", _STATUS),
     Allowed("management", "project", "workloaddeployments", _READ | _MAKE),

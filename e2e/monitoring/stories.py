@@ -42,6 +42,11 @@ STORIES: Final = (
         },
     ),
     Story(
+        troubles.a_project_is_over_its_budget,
+        QUOTA,
+        {MANAGEMENT: fired("ComputeCacheLimited warning")},
+    ),
+    Story(
         troubles.quota_cannot_be_asked,
         QUOTA,
         {DFW.name: fired("ComputeQuotaBackendUnavailable critical")},

@@ -7,6 +7,7 @@ and ends healed, so that the alert ends too. What it raises is said in `stories.
 from __future__ import annotations
 
 import asyncio
+import random
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,11 +41,13 @@ from e2e.world import (
     a_hub_instance,
     a_namespace,
     a_placement,
+    a_template,
     a_workload,
     condition_of,
     labels_of,
     merge_of,
     name_of,
+    object_at,
     within,
 )
 
@@ -143,6 +146,31 @@ async def a_project_is_away(world: World) -> None:
     await world.management.heal(project.name, "late")
     await world.eventually(lambda: are_ready(project, f"{WD}-0"), within(120))
     await world.sleep(10 * MINUTE)
+
+
+async def a_project_is_over_its_budget(world: World) -> None:
+    """AT-01: deployments as an API server takes them, past the limit of admission. Their city code
+    routes nowhere, so that they weigh on their own plane alone.
+    """
+    await run(world)
+    names = [f"heavy-{number}" for number in range(16)]
+    for name in names:
+        template = a_template()
+        object_at(template, "spec", "runtime", "sandbox")["containers"] = [heavy_container(name)]
+        await world.project.create(a_bare_deployment(name, "New York", template=template))
+    await world.sleep(20 * MINUTE)
+    for name in names:
+        await world.project.delete(DEPLOYMENT, name)
+    await world.sleep(15 * MINUTE)
+
+
+def heavy_container(seed: str) -> JsonObject:
+    """A container whose environment of 1.2 MB no packing makes smaller than the half."""
+    chance = random.Random(seed)  # noqa: S311 - text, not a secret
+    env: list[JsonValue] = [
+        {"name": f"E{number}", "value": chance.randbytes(16_000).hex()} for number in range(38)
+    ]
+    return {"name": "web", "image": "registry.example/web:1", "env": env}
 
 
 async def quota_cannot_be_asked(world: World) -> None:

@@ -309,6 +309,11 @@ MASS_DELETE_REFUSED: Final = _says(
     "A removal of unusually many objects is held until a second look agrees.",
     "Check whether the objects are really gone before the second look.",
 )
+CACHE_BUDGET_EXCEEDED: Final = _says(
+    "CacheBudgetExceeded",
+    "The compute objects of the project are more than the platform keeps at hand for one project.",
+    "Delete Workloads that are not needed, or make their templates smaller.",
+)
 
 # --- events of the cell operator (cell.md 14) -----------------------------------------------------
 

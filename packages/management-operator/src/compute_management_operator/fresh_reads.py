@@ -14,6 +14,7 @@ from compute_management_operator.plane_names import HUB
 from compute_operator_kit.errors import UnavailableError
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
 from compute_operator_kit.kube import Page, Selector, Writer
+from compute_operator_kit.list_bounds import ListBounds
 from compute_operator_kit.objects import Absent, Metadata, Snapshot
 from compute_operator_kit.reach import Reach
 
@@ -34,7 +35,7 @@ class FreshReads:
         """The headers of all objects with these labels; an incomplete answer is none."""
         kube = self.reach.kube(plane, self.writer)
         found: list[Metadata] = []
-        token = ""
+        token, bounds = "", ListBounds(plane, kind)
         while True:
             page = await kube.list(kind, selector=Selector.of_labels(wanted), continue_token=token)
             if not isinstance(page, Page) or page.unreadable:
@@ -43,6 +44,7 @@ class FreshReads:
                     f"listing {kind.plural} on {plane!r}: no complete answer",
                     plane=plane,
                 )
+            bounds.count(page, token)
             found.extend(item.snapshot.metadata for item in page.items)
             token = page.continue_token
             if not token:

@@ -39,6 +39,19 @@ class ProjectionSettings(Section):
     require_cell_label: bool = True
 
 
+class CachesSettings(Section):
+    """What one project, and one cell on the hub, may occupy in caches.
+
+    By default eight projects at their limit, on their planes and on the hub, fit into the shipped
+    memory limit beside what the process takes at rest.
+    """
+
+    bytes_per_project: Annotated[int, Field(ge=1024**2, le=1024**3)] = 8 * 1024**2
+    objects_per_project: Annotated[int, Field(ge=100, le=1_000_000)] = 5_000
+    bytes_per_cell: Annotated[int, Field(ge=1024**2, le=1024**3)] = 16 * 1024**2
+    objects_per_cell: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
+
+
 class ManagementWorkersSettings(WorkersSettings):
     total: Annotated[int, Field(ge=1, le=1024)] = 32
     per_project: Annotated[int, Field(ge=1, le=1024)] = 4
@@ -54,6 +67,7 @@ class ManagementSettings(Root):
     webhook_server: WebhookServerSettings | None = None
     projection: ProjectionSettings = ProjectionSettings()
     workers: ManagementWorkersSettings = ManagementWorkersSettings()
+    caches: CachesSettings = CachesSettings()
 
     @property
     @override

@@ -22,6 +22,7 @@ from typing import Final
 from compute_management_operator import hub_side
 from compute_management_operator.admission.review import Admission
 from compute_management_operator.assembly import Tools
+from compute_management_operator.cache_limits import CacheLimits
 from compute_management_operator.discovery import controller as discovery
 from compute_management_operator.discovery.plan import derive_project_url
 from compute_management_operator.kinds import PROJECT
@@ -113,7 +114,8 @@ class Operator:
         writers = tuple(build_writers(tools, networking))
         scouts = tuple(build_scouts(tools, ports.places))
         self._parts = (*writers, *scouts)
-        setting = ports.derive_setting(settings.clients)
+        self._limits = CacheLimits(settings.caches, is_single=settings.is_single)
+        setting = ports.derive_setting(settings.clients, self._limits.find_meter)
         self.planes = Planes(ports.connect, merge_watched(self._parts), setting)
         workers = Workers(settings.workers.total, settings.workers.per_project)
         runtime = ports.derive_runtime(self.planes, settings.clients, workers)
@@ -180,6 +182,7 @@ class Operator:
         while True:
             for part in self._parts:
                 part.report()
+            self._limits.report(self.planes, self._ports)
             await self._packing.go_on()
             await self._ports.clock.sleep(REPORT_EVERY)
 

@@ -7,7 +7,8 @@ of its shipped identity, with the rights of `deploy/` and no others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_management_operator.discovery.plan import CONTROL_PLANE
@@ -16,6 +17,8 @@ from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
 from compute_sim_planes.api_server.identity import Tokens, authenticated
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.api_server.sources import SeededIdentities
+from compute_sim_planes.api_server.transport import Transport
 from compute_sim_planes.certificates import make_server_files
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
@@ -43,6 +46,8 @@ class ServedPlanes:
     server: HttpServer
     authority: bytes
     witness: Witness
+    routes: PrefixRoutes
+    tenants: dict[str, Plane] = field(default_factory=dict[str, Plane])
 
     @classmethod
     async def start(cls, folder: Path) -> ServedPlanes:
@@ -69,6 +74,7 @@ class ServedPlanes:
             server,
             files.authority.read_bytes(),
             Witness(),
+            routes,
         )
         await served._fill()
         await served._grant()
@@ -82,8 +88,14 @@ class ServedPlanes:
         place = "/apis/networking.datumapis.com/v1alpha"
         await self.put("acme", f"{place}/locations", a_location_document("DFW"))
         await self.put("acme", f"{place}/namespaces/default/networks", a_network_document())
+        await self._declare("acme")
+        write_kubeconfig(self.folder / "root.yaml", [self._context("root", "")])
+        write_kubeconfig(self.folder / "hub.yaml", [self._context("hub", "/hub")])
+
+    async def _declare(self, project: str) -> None:
+        """Creates a Project that is Ready."""
         projects = "/apis/resourcemanager.miloapis.com/v1alpha1/projects"
-        await self.put("root", projects, a_project_document("acme"))
+        await self.put("root", projects, a_project_document(project))
         ready: JsonObject = {
             "type": "Ready",
             "status": "True",
@@ -91,14 +103,28 @@ class ServedPlanes:
             "message": "",
             "lastTransitionTime": "2026-03-01T00:00:00Z",
         }
-        await self.ask(
-            "root",
-            "PATCH",
-            f"{projects}/acme/status",
-            {"status": {"conditions": [ready]}},
-        )
-        write_kubeconfig(self.folder / "root.yaml", [self._context("root", "")])
-        write_kubeconfig(self.folder / "hub.yaml", [self._context("hub", "/hub")])
+        path = f"{projects}/{project}/status"
+        await self.ask("root", "PATCH", path, {"status": {"conditions": [ready]}})
+
+    async def add_project(self, project: str, transport: Transport) -> None:
+        """One more project, whose control plane is answered by `transport`."""
+        self.routes.add(CONTROL_PLANE.format(project), transport)
+        await self._declare(project)
+
+    async def add_tenant(self, project: str, cities: Sequence[str]) -> None:
+        """One more project with a control plane as `acme` has one."""
+        own = SeededIdentities(len(self.tenants) + 1)  # namespaces of other UIDs than `acme`'s
+        parts = PlaneParts(tokens=Tokens({TOKEN: OPERATOR}), identities=own)
+        plane = Plane(project, parts)
+        self.tenants[project] = plane
+        await apply_manifests(plane.connect(), definitions("networking.datumapis.com"))
+        place = "/apis/networking.datumapis.com/v1alpha"
+        for city in cities:
+            await self.put(project, f"{place}/locations", a_location_document(city))
+        await self.put(project, f"{place}/namespaces/default/networks", a_network_document())
+        await apply_manifests(plane.connect(), shipped_roles("root"))
+        plane.state.authorizer = self.witness.beside("root", plane.state.authorizer)
+        await self.add_project(project, plane)
 
     async def _grant(self) -> None:
         """Rights as they ship, enforced from here on; and somebody who may read metrics."""
@@ -120,7 +146,8 @@ class ServedPlanes:
     async def ask(
         self, plane: str, method: str, path: str, body: JsonMapping | None = None
     ) -> JsonObject:
-        found = {"root": self.root, "hub": self.hub, "acme": self.project}[plane]
+        known = {"root": self.root, "hub": self.hub, "acme": self.project, **self.tenants}
+        found = known[plane]
         kind = "merge-patch+json" if method == "PATCH" else "json"
         headers = {"Content-Type": f"application/{kind}"}
         raw = None if body is None else encode(body)
@@ -132,7 +159,7 @@ class ServedPlanes:
 
     async def close(self) -> None:
         await self.server.close()
-        for plane in (self.root, self.hub, self.project):
+        for plane in (self.root, self.hub, self.project, *self.tenants.values()):
             await plane.close()
 
 

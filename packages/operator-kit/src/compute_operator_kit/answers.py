@@ -46,6 +46,7 @@ STORAGE_STARTS: Final = "storage is (re)initializing"  # the API server's own wo
 CAUSE_LIMIT: Final = 16
 # client-go's wait when a server throttles without saying for how long
 DEFAULT_RETRY_AFTER: Final = timedelta(seconds=1)
+MOST_DIGITS: Final = 6  # eleven days in seconds
 LONGEST_RETRY_AFTER: Final = timedelta(minutes=5)  # a wrong header must not park a plane for a day
 
 NAMESPACE_ABSENT: Final = "NamespaceAbsent"
@@ -105,7 +106,9 @@ def parse_retry_after(headers: Mapping[str, str]) -> timedelta | None:
     text = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     if not (text.isascii() and text.isdigit()):
         return None
-    return min(timedelta(seconds=min(int(text), 10**6)), LONGEST_RETRY_AFTER)
+    if len(text) > MOST_DIGITS:  # `int` refuses what is longer than 4,300 digits
+        return LONGEST_RETRY_AFTER
+    return min(timedelta(seconds=int(text)), LONGEST_RETRY_AFTER)
 
 
 def error_of_answer(

@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from compute_operator_kit.errors import InvariantError
+from compute_operator_kit.budget import LONG_BODY
+from compute_operator_kit.errors import InvariantError, LimitExceededError
 from compute_operator_kit.expectations import Expectation, SeenGone, SeenVersion, Waiters
 from compute_operator_kit.indexing import NO_VALUES, IndexFunction, Indexing, Values
+from compute_operator_kit.keeping import Keeping
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
 from compute_operator_kit.objects import (
     Absent,
@@ -32,6 +34,7 @@ from compute_operator_kit.objects import (
 from compute_operator_kit.outline import Outline
 
 _Place: TypeAlias = tuple[str, str]  # namespace, name
+CACHE_EXHAUSTED: Final = "CacheExhausted"
 
 
 class Serving(StrEnum):
@@ -56,6 +59,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def metadata(self) -> Metadata:
         return self.snapshot.metadata
 
+    def without_body(self) -> Entry:
+        return Entry(self.snapshot.without_body(), self.values)
+
     def packed(self) -> Entry:
         return Entry(self.snapshot.packed(), self.values)
 
@@ -74,6 +80,13 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     def entries(self) -> tuple[Entry, ...]:
         """The sides that exist, the older one first."""
         return tuple(side for side in (self.before, self.after) if side is not None)
+
+    def without_bodies(self) -> Change:
+        """The same for who compares versions; what is short stays as it is."""
+        if not any(len(side.snapshot.kept) > LONG_BODY for side in self.entries):
+            return self
+        before, after = (side and side.without_body() for side in (self.before, self.after))
+        return Change(before, after, self.is_initial, self.is_inferred)
 
     @property
     def key(self) -> ObjectKey:
@@ -147,11 +160,14 @@ class Store:
         kind: Kind,
         indexes: Mapping[str, IndexFunction] | None = None,
         outline: Outline | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self.plane = plane
         self.kind = kind
         self.serving = Serving.UNKNOWN
         self.listing: Listing | None = None
+        self.refusal = ""  # why nothing of it is held although the plane serves it
+        self._keeping = keeping
         self._indexing = Indexing(indexes or {}, outline)
         self._entries: dict[_Place, Entry] = {}
         self._indexes: dict[str, dict[str, dict[_Place, None]]] = {
@@ -229,6 +245,8 @@ class Store:
         return found
 
     def _unreadable(self) -> Unreadable:
+        if self.refusal:
+            return Unreadable(self.refusal)
         return Unreadable("NotServed" if self.serving is Serving.NOT_SERVED else "NotSynced")
 
     @property
@@ -280,7 +298,10 @@ class Store:
             entry = self._entries.get(place)
             if entry is None or place in settling or place in self._arrived:
                 continue
-            self._entries[place] = entry.packed()
+            packed = entry.packed()
+            self._entries[place] = packed
+            if self._keeping is not None:
+                self._keeping.replace(entry.snapshot, packed.snapshot)
             yield
 
     # filling (the reflector's side) ----------------------------------------------------------
@@ -291,8 +312,16 @@ class Store:
         place = (snapshot.key.namespace, snapshot.key.name)
         before = self._entries.get(place)
         if before is not None and _is_same(before.metadata, snapshot.metadata):
+            if not before.snapshot.has_body:
+                self._refill(place, before, delivered)
             return None
-        after = Entry(snapshot, self._evaluate(delivered, before))
+        values = self._evaluate(delivered, before)
+        if self._keeping is not None:
+            kept = self._keep(self._keeping, place, before, delivered)
+            if kept is None:
+                return None
+            snapshot = kept
+        after = Entry(snapshot, values)
         self._entries[place] = after
         if self._arrived is not None:
             self._arrived[place] = None
@@ -306,6 +335,8 @@ class Store:
         before = self._entries.pop(place, None)
         if before is None:
             return None
+        if self._keeping is not None:
+            self._keeping.release(place, before.snapshot)
         self._reindex(place, before, None)
         self._waiters.look(place, self.has_met)
         return Change(before, None, is_inferred=is_inferred)
@@ -328,6 +359,7 @@ class Store:
         number = self.listing.number + 1 if self.listing else 1
         self.listing = Listing(number, at, held, len(missing))
         self.serving = Serving.SERVED
+        self.refusal = ""
         if version < self._seen:
             self._begin_life()
         self._seen = version
@@ -341,6 +373,50 @@ class Store:
         changes = [self.remove(*place, is_inferred=True) for place in list(self._entries)]
         self._begin_life()
         return [change for change in changes if change is not None]
+
+    def drop(self, reason: str) -> None:
+        """Holds nothing from here on, and tells of no change: nothing is gone, it is only not
+        known, until a list completes.
+        """
+        self.refusal = reason
+        self.listing = None
+        if self._keeping is not None:
+            for place, entry in self._entries.items():
+                self._keeping.release(place, entry.snapshot)
+        self._entries.clear()
+        for index in self._indexes.values():
+            index.clear()
+        self._settling.clear()
+        if self._arrived is not None:
+            self._arrived.clear()
+        self._begin_life()
+
+    @property
+    def lacks_bodies(self) -> bool:
+        """Bodies were left out for which there would be room now: a list brings them."""
+        return self._keeping is not None and self._keeping.lacks_bodies
+
+    def _keep(
+        self, keeping: Keeping, place: _Place, before: Entry | None, delivered: Delivered
+    ) -> Snapshot | None:
+        """The object as far as there is room for it; None where there is none at all."""
+        held = None if before is None else before.snapshot
+        kept = keeping.keep(place, held, delivered.snapshot, self._indexing)
+        if kept is None and keeping.refuses:
+            raise LimitExceededError(
+                CACHE_EXHAUSTED,
+                f"caching {self.kind.plural} of {self.plane!r}: they exceed its budget",
+                plane=self.plane,
+            )
+        return kept
+
+    def _refill(self, place: _Place, before: Entry, delivered: Delivered) -> None:
+        """The version that is held without a body has come with it once more."""
+        kept = (
+            None if self._keeping is None else self._keep(self._keeping, place, before, delivered)
+        )
+        if kept is not None:
+            self._entries[place] = Entry(kept, before.values)
 
     def _begin_life(self) -> None:
         self._life += 1

@@ -5,6 +5,7 @@ ReconcileError              reason (a word) and message (a sentence)
 ├── TransientError          back-off with jitter
 │   ├── ConflictError       somebody wrote first: quick, quiet, no event
 │   ├── ThrottledError      waits at least retry_after
+│   ├── LimitExceededError  a plane holds or answers more than is taken of one: seldom
 │   └── UnavailableError    plane or service away: bounded wait, kept per plane
 │       ├── BreakerOpenError      not sent: the plane does not answer
 │       └── OutcomeUnknownError   sent, no answer: read before sending again
@@ -104,6 +105,10 @@ class ThrottledError(TransientError):
     ) -> None:
         super().__init__(reason, message, answer=answer, plane=plane)
         self.retry_after = retry_after
+
+
+class LimitExceededError(TransientError):
+    """The plane holds, or answers, more than is taken of one plane; others are not affected."""
 
 
 class UnavailableError(TransientError):

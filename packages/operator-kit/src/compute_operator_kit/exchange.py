@@ -35,7 +35,9 @@ from compute_operator_kit.lane import Lane
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.wire import JsonObject, UndecodableError, decode_foreign
 
-LARGEST_ANSWER: Final = 32 * 1024 * 1024  # a page of 500 objects of 64 KB
+# What an API server stores of one object is 1.5 MB, and of a page less is asked for where it is
+# larger (`reflector.py`). One page is in memory several times while it is read.
+LARGEST_ANSWER: Final = 4 * 1024 * 1024
 LARGEST_ERROR: Final = 64 * 1024  # more than any Status has to say
 ANSWER_TOO_LARGE: Final = "AnswerTooLarge"
 

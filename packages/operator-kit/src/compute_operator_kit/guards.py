@@ -21,6 +21,7 @@ from compute_operator_kit.errors import UnavailableError
 from compute_operator_kit.intents import Guard, IfGone, IfNone, IfUnchanged, OnlyUnder
 from compute_operator_kit.keys import ObjectKey, PlaneName
 from compute_operator_kit.kube import Kube, Page, Selector
+from compute_operator_kit.list_bounds import ListBounds
 from compute_operator_kit.objects import Absent
 
 FindKube: TypeAlias = Callable[[PlaneName], Kube]
@@ -122,6 +123,7 @@ async def _check_live(guard: OnlyUnder, kube: Kube) -> str | None:
 async def _check_none(guard: IfNone, kube: Kube) -> str | None:
     """Page by page: the first that counts is enough."""
     selector, token = Selector.of_labels(guard.labels), ""
+    bounds = ListBounds(guard.plane, guard.kind)
     while True:
         page = await kube.list(
             guard.kind, namespace=guard.namespace, selector=selector, continue_token=token
@@ -133,6 +135,7 @@ async def _check_none(guard: IfNone, kube: Kube) -> str | None:
                 f"listing {guard.kind.plural} on {guard.plane!r}: no complete answer",
                 plane=guard.plane,
             )
+        bounds.count(page, token)
         for item in page.items:
             if guard.counts_deleting or not item.snapshot.metadata.is_deleting:
                 return f"{item.snapshot.key} exists"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from compute_operator_kit.objects import Delivered, Metadata, parse_version
+from compute_operator_kit.objects import Delivered, Metadata, Snapshot, parse_version
 from compute_operator_kit.outline import Outline
 from compute_operator_kit.wire import JsonObject, UndecodableError
 
@@ -92,6 +92,10 @@ class Indexing:
             self.failures += 1
             return _seal(self.names, ((),) * len(self.names))
         return _seal(self.names, tuple([self._values(name, metadata, body) for name in self.names]))
+
+    def outline(self, snapshot: Snapshot) -> bytes:
+        """What is read of an object whose body is not kept."""
+        return b"" if self._outline is None else self._outline.cut(snapshot)
 
     def _read(self, delivered: Delivered) -> JsonObject:
         if self._outline is None or delivered.decoded is not None:

@@ -96,6 +96,7 @@ class Page:
     resource_version: str
     continue_token: str = ""
     unreadable: int = 0  # items that did not parse, counted and left out
+    length: int = 0  # bytes of the answer
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):

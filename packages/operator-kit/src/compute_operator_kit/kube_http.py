@@ -93,7 +93,7 @@ class KubeHttp:
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
-        return self._snapshot(call, reply, expected=(200,))
+        return self._snapshot(call, reply, key, expected=(200,))
 
     async def list(
         self,
@@ -192,7 +192,7 @@ class KubeHttp:
         reply = await self._exchange.send(call)
         if reply.status == 409 and parse_status(409, reply.body).reason == "AlreadyExists":
             return AlreadyExists()
-        return self._snapshot(call, reply, expected=(200, 201, 202))
+        return self._snapshot(call, reply, key, expected=(200, 201, 202))
 
     async def delete(
         self,
@@ -223,7 +223,7 @@ class KubeHttp:
         query = self._manager() | {"force": "true" if force else ""}
         call = self._on_object("PATCH", "patch", key, doing="applying", query=query)
         call = call.carrying(encode(body), _APPLY_PATCH)
-        return self._snapshot(call, await self._exchange.send(call), expected=(200, 201))
+        return self._snapshot(call, await self._exchange.send(call), key, expected=(200, 201))
 
     async def patch_merge(
         self, key: ObjectKey, body: JsonMapping, *, subresource: str = ""
@@ -256,7 +256,7 @@ class KubeHttp:
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
-        return self._snapshot(call, reply, expected=(200,))
+        return self._snapshot(call, reply, key, expected=(200,))
 
     async def review(self, kind: Kind, body: JsonMapping) -> JsonObject:
         call = self._on_collection("POST", "create", kind, doing="asking for")
@@ -277,7 +277,7 @@ class KubeHttp:
         reply = await self._exchange.send(call)
         if _is_absent(reply, key):
             return Absent()
-        return self._snapshot(call, reply, expected=(200,))
+        return self._snapshot(call, reply, key, expected=(200,))
 
     # building --------------------------------------------------------------------------------
 
@@ -320,14 +320,20 @@ class KubeHttp:
 
     # reading answers ---------------------------------------------------------------------------
 
-    def _snapshot(self, call: Call, reply: Reply, *, expected: Sequence[int]) -> Snapshot:
+    def _snapshot(
+        self, call: Call, reply: Reply, key: ObjectKey, *, expected: Sequence[int]
+    ) -> Snapshot:
+        """The object that was asked for; an answer about any other is garbage of that plane."""
         if reply.status not in expected:
             raise self._exchange.error_of(call, reply)
         try:
             parse = parse_echo if call.is_mutating else parse_served
-            return parse(self.plane, call.kind, reply.body).snapshot
+            found = parse(self.plane, call.kind, reply.body).snapshot
+            if (found.key.namespace, found.key.name) != (key.namespace, key.name):
+                raise UndecodableError("the answer is another object")
         except UndecodableError as cause:
             raise error_of_garbage(self._exchange.request_of(call), cause) from cause
+        return found
 
     def _page(self, call: Call, reply: Reply) -> Page:
         if reply.status != 200:
@@ -343,6 +349,7 @@ class KubeHttp:
             resource_version=pieces.resource_version,
             continue_token=pieces.continue_token,
             unreadable=len(items) - len(readable),
+            length=len(reply.body),
         )
 
     def _item(self, kind: Kind, piece: bytes) -> Delivered | None:

@@ -23,6 +23,7 @@ from compute_operator_kit.clock import ZERO, Random
 from compute_operator_kit.controller import Controller
 from compute_operator_kit.errors import InvariantError
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.lending import run_with_bodies
 from compute_operator_kit.logs import bound_keys
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.planes import Plane
@@ -310,7 +311,10 @@ class Manager:
                 self._runtime.spans.reconcile(controller.name, key) as span,
             ):
                 judgement = await judge_pass(
-                    lambda: controller.reconcile(key, work), station.deadline
+                    lambda: run_with_bodies(
+                        lambda: controller.reconcile(key, work), work.session, self._means.planes
+                    ),
+                    station.deadline,
                 )
                 span.set_outcome(judgement.outcome)
                 station.settle(key, judgement)

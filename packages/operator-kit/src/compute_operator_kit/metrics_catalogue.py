@@ -114,6 +114,12 @@ RUNTIME: Final = (
 )
 
 MANAGEMENT: Final = (
+    _gauge(
+        "compute_caches_limited",
+        "Project planes, and shares of the hub, of which less than all is cached",
+        "plane",
+        "reason",
+    ),
     _gauge("compute_projects_engaged", "Project planes with synced caches"),
     _gauge("compute_projects_failing", "Projects that are Ready but not engaged"),
     _histogram("compute_project_engage_seconds", "Time to engage a project plane", "outcome"),

@@ -12,7 +12,8 @@ collector need not know them. Pure, no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -21,6 +22,7 @@ import msgspec
 from typing_extensions import override
 
 from compute_api_types.depth import TOO_DEEP, is_too_deep
+from compute_operator_kit.errors import TransientError
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.packing import pack, unpack
 from compute_operator_kit.recent import Recent, Version
@@ -88,17 +90,48 @@ class Metadata(msgspec.Struct, frozen=True, gc=False):
         return next((owner for owner in self.owners if owner.controller), None)
 
 
+class BodyLeftOutError(TransientError):
+    """A cache has the header of an object and not its body: the plane must be asked for it."""
+
+    def __init__(self, key: ObjectKey, version: Version) -> None:
+        super().__init__("BodyLeftOut", f"reading {key}: its body is not cached", plane=key.plane)
+        self.key = key
+        self.version = version
+
+
+# Bodies that a cache left out, asked for by the pass that runs in this context, for its time.
+lent_bodies: Final[ContextVar[MutableMapping[Version, bytes] | None]] = ContextVar(
+    "lent_bodies", default=None
+)
+
+
 class Snapshot(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One version of one object, as a plane served it, without `managedFields`."""
 
     key: ObjectKey
     metadata: Metadata
-    kept: bytes  # as served, or packed
+    kept: bytes  # as served, or packed; empty where a cache left the body out
+    outlined: bytes = b""  # of one without a body: the members its kind's outline names
 
     @property
     def raw(self) -> bytes:
-        """The bytes the plane sent, but for `managedFields`."""
-        return unpack(self.kept)
+        """The bytes the plane sent, but for `managedFields`; `BodyLeftOutError` without them."""
+        return unpack(self.kept) if self.kept else self._borrow()
+
+    @property
+    def has_body(self) -> bool:
+        return bool(self.kept)
+
+    def _borrow(self) -> bytes:
+        lent = lent_bodies.get()
+        found = None if lent is None else lent.get(self.version)
+        if found is None:
+            raise BodyLeftOutError(self.key, self.version)
+        return found
+
+    def without_body(self, outlined: bytes = b"") -> Snapshot:
+        """The header, and what is read of the kind without the rest."""
+        return Snapshot(self.key, self.metadata, b"", outlined)
 
     def packed(self) -> Snapshot:
         """The same, in less memory and a few microseconds slower to read."""
@@ -132,7 +165,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Snapshot):
             return NotImplemented
-        return self.key == other.key and self.raw == other.raw
+        if self.key != other.key or self.has_body != other.has_body:
+            return False
+        return self.raw == other.raw if self.has_body else self.version == other.version
 
     @override
     def __hash__(self) -> int:
@@ -180,12 +215,17 @@ def _split_members(raw: bytes) -> Mapping[str, msgspec.Raw]:
         raise UndecodableError(f"splitting an object: {type(cause).__name__}") from None
 
 
+MOST_VERSION_DIGITS: Final = 20  # API servers count in 64 bits
+
+
 def parse_version(text: str) -> int:
     """A resourceVersion as a number; 0, older than all, where it is none.
 
     API servers promise versions of one kind to be comparable integers (KEP-5504), and every one we
     talk to keeps that promise.
     """
+    if len(text) > MOST_VERSION_DIGITS:  # `int` refuses what is longer than 4,300 digits
+        return 0
     return int(text) if text.isascii() and text.isdigit() else 0
 
 

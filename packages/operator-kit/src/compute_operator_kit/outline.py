@@ -12,8 +12,8 @@ from typing import TypeGuard
 import msgspec
 
 from compute_operator_kit.objects import Snapshot
-from compute_operator_kit.recent import Recent
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.recent import LARGEST_SHARED, Recent
+from compute_operator_kit.wire import JsonObject, UndecodableError, encode
 
 
 class Outline:
@@ -35,9 +35,18 @@ class Outline:
         found = self._recent.find(version, kept)
         return found or self._recent.keep(version, kept, self._decode(snapshot))
 
-    def _decode(self, snapshot: Snapshot) -> JsonObject:
+    def cut(self, snapshot: Snapshot) -> bytes:
+        """These members as JSON, for one whose body is not kept; empty where they are long too."""
         try:
-            found = self._decoder.decode(snapshot.raw)
+            cut = encode(self._decode(snapshot))
+        except UndecodableError:
+            return b""
+        return cut if len(cut) <= LARGEST_SHARED else b""
+
+    def _decode(self, snapshot: Snapshot) -> JsonObject:
+        raw = snapshot.outlined or snapshot.raw
+        try:
+            found = self._decoder.decode(raw)
         except (msgspec.DecodeError, RecursionError):
             return snapshot.read()
         return found if _is_object(found) else snapshot.read()

@@ -74,6 +74,7 @@ def _merge(found: Watched, wish: Watched) -> Watched:
         indexes=_merge_indexes(found, wish),
         is_optional=found.is_optional and wish.is_optional,
         outline=found.outline,
+        keeps_bodies=found.keeps_bodies or wish.keeps_bodies,
     )
 
 

@@ -20,12 +20,14 @@ from typing import Final, Protocol, TypeAlias
 
 from compute_operator_kit import measures as names
 from compute_operator_kit.backoff import PLANE_BACKOFF
+from compute_operator_kit.budget import Meter, PlaneMeter
 from compute_operator_kit.cache import Change, Serving, Store, View
 from compute_operator_kit.clock import ZERO, Clock, Random
 from compute_operator_kit.crew import Crew
 from compute_operator_kit.errors import InvariantError, PlaneGoneError, ReconcileError
 from compute_operator_kit.exchange import Credentials, NoCredentials
 from compute_operator_kit.indexing import IndexFunction
+from compute_operator_kit.keeping import Keeping
 from compute_operator_kit.keys import Kind, PlaneName, Role
 from compute_operator_kit.kube import EVERYTHING, Kube, Selector
 from compute_operator_kit.lane import Lane, Limits
@@ -73,13 +75,15 @@ class Watched:
     selector: Selector = EVERYTHING
     is_optional: bool = False  # not served counts as known: nothing waits for it
     outline: Outline | None = None  # every member that its indexes look at; None: the whole object
+    keeps_bodies: bool = True  # False: passes read no more of it than headers and index values
 
 
 class State(StrEnum):
     """How a plane is doing."""
 
     UP = "up"
-    DEGRADED = "degraded"  # caches are complete, the last exchange failed
+    # Caches are complete; the last exchange failed, or bodies are left out for want of room.
+    DEGRADED = "degraded"
     DOWN = "down"  # does not answer, or was never seen whole
 
 
@@ -104,6 +108,13 @@ class Listener(Protocol):
 
 
 Connect: TypeAlias = Callable[[Plane, Lane], Kube]
+# What the caches of a plane are charged to; None: they may hold whatever there is.
+FindMeter: TypeAlias = Callable[[Plane], Meter | None]
+OVER_BUDGET: Final = "OverBudget"
+
+
+def measure_nothing(_: Plane) -> Meter | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +125,42 @@ class Setting:
     random: Random
     measures: Measures = field(default_factory=NoMeasures)
     limits: Limits = field(default_factory=Limits)
+    find_meter: FindMeter = measure_nothing
 
 
 class Engaged:
     """One plane at work."""
 
-    def __init__(self, plane: Plane, lane: Lane, kube: Kube, watched: Iterable[Watched]) -> None:
+    def __init__(
+        self,
+        plane: Plane,
+        lane: Lane,
+        kube: Kube,
+        watched: Iterable[Watched],
+        meter: Meter | None = None,
+    ) -> None:
         self.plane = plane
         self.lane = lane
         self.kube = kube
         self.watched = {item.kind: item for item in watched}
-        self.stores = {
-            kind: Store(plane.name, kind, item.indexes, item.outline)
-            for kind, item in self.watched.items()
-        }
+        self._meter = meter
+        self.stores = {kind: self._store(item) for kind, item in self.watched.items()}
         self.usable = asyncio.Event()
         self.usable.set()
         self.crew = Crew(plane.name)
+
+    def _store(self, item: Watched) -> Store:
+        meter = self._meter
+        keeping = None if meter is None else Keeping(meter, bodies=item.keeps_bodies)
+        return Store(self.plane.name, item.kind, item.indexes, item.outline, keeping)
+
+    @property
+    def limit(self) -> str:
+        """What of the plane is more than is taken of one; "" where nothing is."""
+        refused = next((store.refusal for store in self.stores.values() if store.refusal), "")
+        if refused or not isinstance(self._meter, PlaneMeter):
+            return refused
+        return OVER_BUDGET if self._meter.account.is_over else ""
 
     @property
     def is_synced(self) -> bool:
@@ -147,7 +177,7 @@ class Engaged:
     def state(self) -> State:
         if self.lane.is_open or not self.is_synced:
             return State.DOWN
-        return State.UP if self.lane.is_up else State.DEGRADED
+        return State.UP if self.lane.is_up and not self.limit else State.DEGRADED
 
 
 class Planes:
@@ -214,7 +244,8 @@ class Planes:
             return found
         lane = Lane(plane.name, self._setting.clock, self._setting.limits)
         kinds = [item for item in self._watched if item.role is plane.role]
-        engaged = Engaged(plane, lane, self._connect(plane, lane), kinds)
+        meter = self._setting.find_meter(plane)
+        engaged = Engaged(plane, lane, self._connect(plane, lane), kinds, meter)
         self._engaged[plane.name] = self._by_role[plane.role][plane.name] = engaged
         self._sorted.pop(plane.role, None)
         lane.listen(lambda: self._on_lane(engaged))
@@ -302,12 +333,26 @@ class Planes:
         if engaged.lane.is_open and engaged.usable.is_set():
             logger.warning("Plane does not answer", extra={"plane": engaged.plane.name})
             engaged.usable.clear()
-            engaged.crew.start(self._probe(engaged), "probe")
+            self._start_probe(engaged)
         elif not engaged.lane.is_open and not engaged.usable.is_set():
             logger.info("Plane answers again", extra={"plane": engaged.plane.name})
             engaged.usable.set()
             for listener in tuple(self._listeners):
                 listener.recovered(engaged.plane)
+
+    def _start_probe(self, engaged: Engaged, delay: timedelta = ZERO) -> None:
+        """Nothing else asks a plane whose breaker is open: a probe that crashed is started again,
+        or the plane would stay down until a restart.
+        """
+
+        async def probe() -> None:
+            await self._setting.clock.sleep(delay)
+            await self._probe(engaged)
+
+        def again() -> None:
+            self._start_probe(engaged, RESTART_AFTER)
+
+        engaged.crew.start(probe(), "probe", on_crash=again)
 
     async def _probe(self, engaged: Engaged) -> None:
         """One question at a time, ever more seldom, until the plane answers; then nobody probes."""
@@ -320,6 +365,14 @@ class Planes:
             # Its failures are what the lane counts and reports: nothing to add here.
             with contextlib.suppress(ReconcileError):
                 await engaged.kube.probe(kind)
+
+    def report_limits(self) -> None:
+        """For planes whose caches came over their budget, or back under it, since they were last
+        looked at; every few seconds, because accounts change with every event.
+        """
+        for engaged in tuple(self._engaged.values()):
+            if engaged.plane.role not in SINGLE_ROLES:
+                self._report(engaged)
 
     def _report(self, engaged: Engaged) -> None:
         """One plane is not as it was: five hundred that start tell of it some thousand times."""

@@ -12,7 +12,13 @@ from compute_operator_kit.clock import Clock, Random
 from compute_operator_kit.lane import Limits
 from compute_operator_kit.manager import Runtime, Workers
 from compute_operator_kit.measures import Measures, NoMeasures
-from compute_operator_kit.planes import Connect, Planes, Setting
+from compute_operator_kit.planes import (
+    Connect,
+    FindMeter,
+    Planes,
+    Setting,
+    measure_nothing,
+)
 from compute_operator_kit.reconcile import NoSpans, Spans
 from compute_operator_kit.settings import ClientsSettings
 
@@ -30,10 +36,12 @@ class Ports:
     measures: Measures = field(default_factory=NoMeasures)
     spans: Spans = field(default_factory=NoSpans)
 
-    def derive_setting(self, clients: ClientsSettings) -> Setting:
+    def derive_setting(
+        self, clients: ClientsSettings, find_meter: FindMeter = measure_nothing
+    ) -> Setting:
         """What planes stand on."""
         limits = Limits(clients.qps_per_plane, clients.burst_per_plane)
-        return Setting(self.clock, self.random, self.measures, limits)
+        return Setting(self.clock, self.random, self.measures, limits, find_meter)
 
     def derive_runtime(self, planes: Planes, clients: ClientsSettings, workers: Workers) -> Runtime:
         """What controllers stand on."""

@@ -41,8 +41,8 @@ class Recent(Generic[T]):
         return found[1] if found is not None and found[0] == kept else None
 
     def keep(self, version: Version, kept: bytes, made: T) -> T:
-        """Gives back what was made; of what is large, the next one makes it again."""
-        if len(kept) > (LARGEST_PACKED_SHARED if is_packed(kept) else LARGEST_SHARED):
+        """Gives back what was made; of what is large, or was lent, the next one makes it again."""
+        if not kept or len(kept) > (LARGEST_PACKED_SHARED if is_packed(kept) else LARGEST_SHARED):
             return made
         if len(self._made) >= MOST_SHARED and version not in self._made:
             self._made.popitem(last=False)

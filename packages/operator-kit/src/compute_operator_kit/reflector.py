@@ -6,6 +6,7 @@ engaged.
         ▼                                                      │
       list ── complete ──► watch ── ended · idle · garbage ──► watch again from the last version
         │ kind not served: forget everything, ask again every 30 s
+        │ more than is taken of one plane: hold nothing, tell of nothing, ask again every 5 min
 ```
 
 A list replaces: what it no longer has is removed and told as an inferred delete, so that an object
@@ -30,8 +31,8 @@ from compute_operator_kit.answers import KIND_NOT_SERVED
 from compute_operator_kit.backoff import PLANE_BACKOFF
 from compute_operator_kit.cache import Change, Serving, Store
 from compute_operator_kit.clock import ZERO, Clock, Random
-from compute_operator_kit.errors import ReconcileError, ThrottledError
-from compute_operator_kit.exchange import ANSWER_TOO_LARGE
+from compute_operator_kit.errors import LimitExceededError, ReconcileError, ThrottledError
+from compute_operator_kit.exchange import ANSWER_TOO_LARGE, LARGEST_ANSWER
 from compute_operator_kit.keys import Role
 from compute_operator_kit.kube import (
     EVERYTHING,
@@ -47,6 +48,7 @@ from compute_operator_kit.kube import (
     Selector,
     WatchEvent,
 )
+from compute_operator_kit.list_bounds import ListBounds
 from compute_operator_kit.measures import Measures, NoMeasures
 from compute_operator_kit.objects import parse_version
 from compute_operator_kit.wire import UndecodableError
@@ -58,6 +60,10 @@ SILENT_FOR: Final = timedelta(seconds=90)  # an API server sends a bookmark abou
 # event costs more than what reads the event's bytes.
 HEARD_APART: Final = timedelta(seconds=1)
 ASK_AGAIN: Final = timedelta(seconds=30)
+# A list that was given up has cost as much as one that is taken: not often.
+LIST_AGAIN: Final = timedelta(minutes=5)
+# Pages grow again once they are a quarter of what is read of one.
+SMALL_PAGE: Final = LARGEST_ANSWER // 8
 # faults.md D7: a flapping link must not turn into a list every few seconds
 LISTS_APART: Final = timedelta(seconds=10)
 # A stream that lived this long was no failure, however it ended.
@@ -108,6 +114,9 @@ class Reflector:
             except ThrottledError as pause:
                 # Also how a plane answers the first touch of a kind: waited out, no failure.
                 await self._rest(pause.retry_after)
+            except LimitExceededError as limit:
+                step = _Next.LIST
+                await self._give_up(limit)
             except (ReconcileError, UndecodableError) as error:
                 self.attempted.set()
                 if isinstance(error, ReconcileError) and error.reason == KIND_NOT_SERVED:
@@ -119,7 +128,8 @@ class Reflector:
     async def _list(self) -> _Next:
         await self._pace()
         places: set[tuple[str, str]] = set()
-        version, token = "", ""
+        bounds = ListBounds(self.store.plane, self.store.kind)
+        version, token, unreadable = "", "", 0
         while True:
             page = await self._page(token)
             if isinstance(page, Expired):
@@ -128,11 +138,15 @@ class Reflector:
             if isinstance(page, NotServed):
                 await self._withdraw()
                 return _Next.LIST
+            bounds.count(page, token)
             self._take_page(page, places)
+            unreadable += page.unreadable
             version = version or page.resource_version
             token = page.continue_token
             if not token:
                 break
+        if unreadable:
+            self._illegible(unreadable)
         self._complete(places, version)
         return _Next.GO_ON
 
@@ -147,21 +161,25 @@ class Reflector:
             await self._around.clock.sleep(max(ZERO, gap) + jitter)
 
     async def _page(self, token: str) -> Page | Expired | NotServed:
-        try:
-            return await self._kube.list(
-                self.store.kind,
-                selector=self._around.selector,
-                limit=self._page_size,
-                continue_token=token,
-            )
-        except ReconcileError as error:
-            if error.reason == ANSWER_TOO_LARGE:
+        """The next page; one that is too large is asked for again at once, smaller."""
+        while True:
+            try:
+                page = await self._kube.list(
+                    self.store.kind,
+                    selector=self._around.selector,
+                    limit=self._page_size,
+                    continue_token=token,
+                )
+            except ReconcileError as error:
+                if error.reason != ANSWER_TOO_LARGE or self._page_size == 1:
+                    raise
                 self._page_size = max(1, self._page_size // 4)
-            raise
+                continue
+            if isinstance(page, Page) and page.length < SMALL_PAGE:
+                self._page_size = min(PAGE_SIZE, self._page_size * 2)
+            return page
 
     def _take_page(self, page: Page, places: set[tuple[str, str]]) -> None:
-        if page.unreadable:
-            self._illegible(page.unreadable)
         for item in page.items:
             key = item.snapshot.key
             places.add((key.namespace, key.name))
@@ -246,6 +264,8 @@ class Reflector:
                 version = parse_version(text)
                 if self._is_older(version):
                     return self._regressed()
+                if self.store.lacks_bodies:
+                    return _Next.LIST
             case Illegible(text):
                 version = parse_version(text)
                 self._illegible(1)
@@ -270,6 +290,21 @@ class Reflector:
         return _Next.LIST
 
     # recovering ------------------------------------------------------------------------------
+
+    async def _give_up(self, limit: LimitExceededError) -> None:
+        """The plane has more than is taken of one: nothing of the kind is held, so that nothing is
+        concluded from half of it, and it is asked again later.
+        """
+        was_known = self.store.refusal == limit.reason
+        self.store.drop(limit.reason)
+        self._restarted("error")
+        self.attempted.set()
+        self._listed_at = None
+        if not was_known:
+            fields = {**self._fields(), "reason": limit.reason, "error": str(limit)}
+            logger.warning("Giving up a list beyond its limits", extra=fields)
+            self._around.tell_synced()
+        await self._rest(LIST_AGAIN)
 
     async def _recover(self, error: ReconcileError | UndecodableError) -> None:
         is_garbage = isinstance(error, UndecodableError) or error.reason == "Garbled"

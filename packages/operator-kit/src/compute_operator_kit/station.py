@@ -30,6 +30,7 @@ from compute_operator_kit.errors import (
 from compute_operator_kit.intents import Plan
 from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.measures import Measures, NoMeasures
+from compute_operator_kit.objects import BodyLeftOutError
 from compute_operator_kit.outcomes import soonest
 from compute_operator_kit.planes import SINGLE_ROLES, Engaged, Plane
 from compute_operator_kit.reconcile import Judgement, Verdict, call_safely
@@ -131,7 +132,8 @@ class Station:
         """
         heard = self._heard.setdefault(key, [])
         if len(heard) < MOST_HEARD:
-            heard.append((change, priority))
+            # Versions are compared, and nothing else: sixteen bodies of each key would add up.
+            heard.append((change.without_bodies(), priority))
         else:
             self.wake(key, priority)
 
@@ -180,7 +182,11 @@ class Station:
         engaged, is_behind = self._planes.find(key.plane), self.controller.is_behind
         if engaged is None or is_behind is None or self._find_incomplete(engaged) is not None:
             return
-        if is_behind(key, self._planes):
+        try:
+            hastens = is_behind(key, self._planes)
+        except BodyLeftOutError:
+            hastens = False  # only a pass asks for it
+        if hastens:
             self.wake(key, Priority.BEHIND)
 
     def on_recovered(self, plane: PlaneName) -> None:

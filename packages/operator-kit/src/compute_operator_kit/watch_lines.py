@@ -36,7 +36,7 @@ from compute_operator_kit.wire import (
 
 # An object is at most 1.5 MB at the server; an event around it a little more. Beyond that it is not
 # a watch stream.
-LONGEST_LINE: Final = 8 * 1024 * 1024
+LONGEST_LINE: Final = 4 * 1024 * 1024
 _USUAL: Final = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
 
 

@@ -29,18 +29,18 @@ def test_a_version_that_came_with_other_bytes_is_another() -> None:
 def test_only_so_many_are_kept_and_the_oldest_goes() -> None:
     recent: Recent[int] = Recent()
     for number in range(MOST_SHARED + 1):
-        recent.keep((Uid("u1"), str(number)), b"", number)
-    assert recent.find((Uid("u1"), "0"), b"") is None
-    kept = [recent.find((Uid("u1"), str(number)), b"") for number in range(1, MOST_SHARED + 1)]
+        recent.keep((Uid("u1"), str(number)), b"{}", number)
+    assert recent.find((Uid("u1"), "0"), b"{}") is None
+    kept = [recent.find((Uid("u1"), str(number)), b"{}") for number in range(1, MOST_SHARED + 1)]
     assert kept == list(range(1, MOST_SHARED + 1))
 
 
 def test_the_same_version_once_more_drives_no_other_out() -> None:
     recent: Recent[int] = Recent()
     for number in range(MOST_SHARED):
-        recent.keep((Uid("u1"), str(number)), b"", number)
+        recent.keep((Uid("u1"), str(number)), b"{}", number)
     recent.keep((Uid("u1"), "5"), b"other", 5)
-    assert recent.find((Uid("u1"), "0"), b"") == 0
+    assert recent.find((Uid("u1"), "0"), b"{}") == 0
 
 
 def test_what_is_large_is_not_kept() -> None:

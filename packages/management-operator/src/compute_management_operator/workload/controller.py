@@ -137,5 +137,11 @@ def _networking_caches(setting: Networking) -> Iterable[Watched]:
     if setting is Networking.OFF:
         return
     is_optional = setting is Networking.AUTO
-    yield Watched(Role.PROJECT, LOCATION, indexes=LOCATION_INDEXES, is_optional=is_optional)
-    yield Watched(Role.PROJECT, NETWORK, is_optional=is_optional)
+    yield Watched(
+        Role.PROJECT,
+        LOCATION,
+        indexes=LOCATION_INDEXES,
+        is_optional=is_optional,
+        keeps_bodies=False,
+    )
+    yield Watched(Role.PROJECT, NETWORK, is_optional=is_optional, keeps_bodies=False)

@@ -103,6 +103,8 @@ def _is_only_marked(change: Change) -> bool:
         return False
     if (was.labels, was.owners) != (now.labels, now.owners):
         return False
+    if not (before.snapshot.has_body and after.snapshot.has_body):
+        return False  # not known; a pass more does no harm
     return before.snapshot.member("status") == after.snapshot.member("status")
 
 

@@ -124,7 +124,8 @@ class Desk(msgspec.Struct, frozen=True):
         store = self.means.planes.find_store(key.plane, key.kind)
         cached = Unreadable("NotWatched") if store is None else store.get(key.namespace, key.name)
         is_beside = is_known and isinstance(cached, Absent) and self._is_selected(key)
-        if isinstance(cached, Unreadable) or is_beside:
+        is_hollow = isinstance(cached, Snapshot) and not cached.has_body
+        if isinstance(cached, Unreadable) or is_beside or is_hollow:
             return await self.kube_to_read(key).get(key)
         return cached
 
