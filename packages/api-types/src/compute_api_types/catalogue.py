@@ -280,6 +280,7 @@ EVENTS: Final = (
             reasons.FEDERATION_RELEASE_DELAYED,
         ),
     ),
+    ShownEvents("Project at the root", (), (reasons.CACHE_BUDGET_EXCEEDED,)),
     ShownEvents(
         "PropagationPolicy on the hub", (reasons.POLICY_REPAIRED,), (reasons.AMBIGUOUS_CITY,)
     ),

@@ -29,6 +29,7 @@ from compute_operator_kit.objects import (
 )
 from compute_operator_kit.outline import Outline
 from compute_operator_kit.testing import A_KIND, a_key, a_snapshot
+from compute_operator_kit.wire import JsonObject
 
 ALPHA = PlaneName("alpha")
 BUDGET = Budget(bytes=40 * 1024, objects=20)
@@ -38,7 +39,7 @@ SIZE = 8 * 1024
 def a_note(name: str, version: int = 1, size: int = SIZE, **labels: str) -> Delivered:
     """One whose body no packing makes smaller."""
     text = random.Random(f"{name}/{version}").randbytes(size // 2).hex()  # noqa: S311
-    header = {"resourceVersion": str(version), "labels": {**labels}}
+    header: JsonObject = {"resourceVersion": str(version), "labels": {**labels}}
     return Delivered(a_snapshot(a_key(name, plane="alpha"), header, spec={"text": text}))
 
 
