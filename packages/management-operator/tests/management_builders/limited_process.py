@@ -13,7 +13,7 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ async def eventually(is_so: Callable[[], Awaitable[bool]], every: float = 0.1) -
 
 
 @asynccontextmanager
-async def limited_process(folder: Path, planes: ServedPlanes) -> AsyncIterator[LimitedProcess]:
+async def limited_process(folder: Path, planes: ServedPlanes) -> AsyncGenerator[LimitedProcess]:
     """Ready and leading, and limited from then on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -145,7 +145,7 @@ async def test_a_plane_whose_lists_do_not_end_is_down_alone_with_a_reason_and_he
     def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedAnswer:
         return a_page(f"n{asked}", token=str(asked)) if is_hostile else a_page("mended")
 
-    hostile, other = Answering(answer), Answering(lambda *_: a_page("well"))
+    hostile, other = Answering(answer), Answering(lambda _asked, _query: a_page("well"))
     ground = Ground(hostile=hostile, other=other)
     engaged, bystander = ground.engage("hostile"), ground.engage("other")
     await ground.until(lambda: bool(engaged.limit))
@@ -182,7 +182,7 @@ async def test_a_page_that_is_too_large_is_asked_for_again_smaller_and_at_once()
 
 @pytest.mark.spec("AT-02")
 async def test_a_guard_that_lists_gives_up_too() -> None:
-    endless = Answering(lambda *_: a_page(token="the same"))  # noqa: S106 - a place in a list
+    endless = Answering(lambda _asked, _query: a_page(token="the same"))  # noqa: S106 - a place in a list
     guard = IfNone(ALPHA, A_KIND, {"a": "b"}, "default")
     with pytest.raises(LimitExceededError):
         await find_refusal(guard, lambda _: a_client(endless))
