@@ -34,13 +34,14 @@ from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
 from compute_sim_planes.api_server.storage.records import Change
 from compute_sim_planes.client import Client, Resource
 from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 from compute_sim_planes.milo.conditions import holds
 from compute_sim_planes.milo.kinds import GRANTS, REGISTRATIONS
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import a_grant, a_registration
-from compute_sim_planes.networking import NetworkServices, NsoKnobs, networking_crds
+from compute_sim_planes.networking import NetworkServices, NsoKnobs
 from compute_sim_planes.provider import Provider, ProviderKnobs
 
 GROUP: Final = "compute.datumapis.com"
@@ -98,7 +99,7 @@ class World:
     async def fill(self) -> None:
         """Kinds, a Location, and projects with a Namespace, a budget and a network each."""
         ours: list[JsonObject] = orjson.loads(orjson.dumps(derive_crds()))
-        await apply_manifests(self.cell.connect(), [*ours, *networking_crds(), a_location()])
+        await apply_manifests(self.cell.connect(), [*ours, *load_crds("networking"), a_location()])
         await apply_manifests(self.cell.connect(), [a_namespace("compute-system")])
         await apply_manifests(self.hub.connect(), ours)
         await self.milo.start()

@@ -4,6 +4,9 @@ that the operators take.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -19,9 +22,13 @@ from compute_operator_kit.configuration import Command, load_settings
 from compute_operator_kit.kubeconfig import load_kubeconfig
 from compute_operator_kit.settings import Root
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
+from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests
+from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
+from compute_sim_planes.api_server.transport import Transport
 from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.crds import load_crds
+from compute_sim_planes.milo.planes import MiloParts
+from compute_sim_planes.milo.simulation import Milo
 from e2e.manifests import DEPLOY, find_overlays, render
 from e2e.objects import name_of, namespace_of, object_at, objects_at, text_at, texts_at
 from e2e.shipped.places import COMPONENTS, OVERLAYS, Place, places_of_files
@@ -142,6 +149,48 @@ async def test_plane_takes_everything_that_is_applied_to_it(
             await apply_manifests(admin, rendered(overlay))
     finally:
         await plane.close()
+
+
+@asynccontextmanager
+async def a_milo() -> AsyncGenerator[Transport]:
+    """The root of a simulated Milo with the kinds of the real one, and ours."""
+    parts = MiloParts(SystemClock(), SeededIdentities(1), policies=make_forms())
+    milo = Milo(parts)
+    try:
+        await milo.start()
+        await apply_manifests(milo.connect(), rendered("crds"))
+        yield milo.connect()
+    finally:
+        await milo.close()
+
+
+def milos_own() -> list[JsonObject]:
+    """What of `deploy/milo` is of Milo's kinds."""
+    groups = {text_at(crd, "spec", "group") for crd in load_crds("milo")}
+    return [
+        document
+        for document in rendered("milo")
+        if text_at(document, "apiVersion").partition("/")[0] in groups
+    ]
+
+
+@pytest.mark.spec("OU-01")
+async def test_milo_takes_everything_that_is_applied_to_it_strictly() -> None:
+    kinds = {text_at(document, "kind") for document in milos_own()}
+    assert kinds == {"GrantCreationPolicy", "ProtectedResource", "ResourceRegistration", "Role"}
+    async with a_milo() as milo:
+        for overlay in ("milo", "milo/cells/example"):
+            await apply_manifests(milo, rendered(overlay))
+
+
+@pytest.mark.spec("OU-01")
+async def test_milo_refuses_a_field_that_its_kinds_do_not_have() -> None:
+    async with a_milo() as milo:
+        for document in milos_own():
+            wrong = deepcopy(document)
+            object_at(wrong, "spec")["subresources"] = [{"name": "status"}]
+            with pytest.raises(SeedingError, match=r"\.spec\.subresources: field not declared"):
+                await apply_manifests(milo, [wrong])
 
 
 @pytest.mark.parametrize("overlay", sorted(OVERLAYS))

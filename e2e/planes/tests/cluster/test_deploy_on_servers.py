@@ -39,8 +39,8 @@ def a_namespace(name: str) -> JsonObject:
     ("plane", "overlay"),
     [
         ("root", "crds"),
-        ("root", "milo"),
-        ("root", "milo/cells/example"),
+        pytest.param("root", "milo", marks=pytest.mark.spec("OU-01")),
+        pytest.param("root", "milo/cells/example", marks=pytest.mark.spec("OU-01")),
         ("hub", "crds"),
         ("hub", "hub"),
         ("hub", "hub/cells/example"),

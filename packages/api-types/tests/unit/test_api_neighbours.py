@@ -10,7 +10,6 @@ from compute_api_types.neighbours.karmada import (
 from compute_api_types.neighbours.milo import Project
 from compute_api_types.neighbours.networking import (
     Location,
-    LocationRef,
     NamedRef,
     NamespacedRef,
     Network,
@@ -97,23 +96,21 @@ def test_references_of_both_generations_are_read(location: object) -> None:
 
 
 def test_what_we_write_of_networking_has_exactly_these_fields() -> None:
-    binding = NetworkBindingSpec(
-        network=NamespacedRef(name="default"), location=LocationRef(name="a", namespace="")
-    )
+    binding = NetworkBindingSpec(network=NamespacedRef(name="default"), location=NamedRef(name="a"))
     assert binding.to_document() == {
         "network": {"name": "default"},
-        "location": {"name": "a", "namespace": ""},
+        "location": {"name": "a"},
     }
     claim = SubnetClaimSpec(
         subnet_class="private",
         network_context=NamedRef(name="default-a"),
-        location=LocationRef(name="a", namespace=""),
+        location=NamedRef(name="a"),
         ip_family="IPv4",
     )
     assert claim.to_document() == {
         "subnetClass": "private",
         "networkContext": {"name": "default-a"},
-        "location": {"name": "a", "namespace": ""},
+        "location": {"name": "a"},
         "ipFamily": "IPv4",
     }
 

@@ -77,12 +77,13 @@ from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.client import Client
 from compute_sim_planes.clock import LoopReport, VirtualClock, run
+from compute_sim_planes.crds import load_crds
 from compute_sim_planes.fault_plans import Fault
 from compute_sim_planes.faults import OperatorLife
 from compute_sim_planes.history import History, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.json_types import object_at, objects_at
-from compute_sim_planes.networking import NetworkServices, networking_crds
+from compute_sim_planes.networking import NetworkServices
 from compute_sim_planes.provider import Provider
 
 PROVIDER: Final = authenticated("provider", "system:masters")
@@ -240,8 +241,18 @@ class World(PeopledGround):
         self.history.listen(PROJECT, self.milo.milo.planes.at(PROJECT).state.store)
         return self.milo
 
-    async def install_networking(self, *, is_name_only: bool = False) -> None:
-        crds = networking_crds(is_name_only=is_name_only)
+    async def install_networking(self) -> None:
+        await apply_manifests(self.planes[CELL].connect(), load_crds("networking"))
+
+    async def install_older_networking(self) -> None:
+        """Network services before v0.26: a reference to a Location keeps a namespace."""
+        crds = load_crds("networking")
+        for crd in crds:
+            for version in objects_at(crd, "spec", "versions"):
+                spec = object_at(version, "schema", "openAPIV3Schema", "properties", "spec")
+                location = object_at(spec, "properties", "location", "properties")
+                if location:
+                    location["namespace"] = {"type": "string"}
         await apply_manifests(self.planes[CELL].connect(), crds)
 
     async def install_older_hub(self) -> None:

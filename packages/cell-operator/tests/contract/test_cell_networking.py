@@ -68,20 +68,20 @@ def test_every_interface_gets_its_binding_and_a_context_one_claim() -> None:
         binding = await world.get(CELL, NETWORK_BINDING, "web-net-1")
         assert spec_of(binding) == {
             "network": {"name": "backend"},
-            "location": {"name": "dfw", "namespace": ""},
+            "location": {"name": "dfw"},
         }
         owners = member_list(member_object(binding, "metadata"), "ownerReferences")
         assert [(owner["uid"], owner["controller"]) for owner in map(as_object, owners)] == [
             (uid_of(made), True)
         ]
         claims = await world.names(CELL, SUBNET_CLAIM)
-        assert claims == ["backend--dfw-0", "default--dfw-0"]
-        claim = await world.get(CELL, SUBNET_CLAIM, "default--dfw-0")
+        assert claims == ["backend-dfw-0", "default-dfw-0"]
+        claim = await world.get(CELL, SUBNET_CLAIM, "default-dfw-0")
         assert spec_of(claim) == {
             "subnetClass": "private",
             "ipFamily": "IPv4",
-            "networkContext": {"name": "default--dfw"},
-            "location": {"name": "dfw", "namespace": ""},
+            "networkContext": {"name": "default-dfw"},
+            "location": {"name": "dfw"},
         }
         claim_owner = as_object(member_list(member_object(claim, "metadata"), "ownerReferences")[0])
         assert claim_owner["kind"] == "NetworkContext"
@@ -125,9 +125,7 @@ def test_what_is_half_ready_is_waited_for_by_name(knob: str) -> None:
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("NetworkProvisioning"))
         await world.sleep(60)
-        waited = (
-            'SubnetClaim "default--dfw-0"' if "subnet" in knob else 'NetworkBinding "web-net-0"'
-        )
+        waited = 'SubnetClaim "default-dfw-0"' if "subnet" in knob else 'NetworkBinding "web-net-0"'
         assert condition_of(await world.deployment(), "Available") == (
             "False",
             "NetworkProvisioning",
@@ -373,16 +371,19 @@ def test_on_without_the_kinds_concludes_nothing_and_keeps_the_gate() -> None:
 
 
 @pytest.mark.spec("C-38", "C-91")
-def test_references_without_a_namespace_are_no_drift() -> None:
+def test_a_namespace_in_a_reference_to_a_location_is_no_drift() -> None:
     async def scenario(world: World) -> None:
-        await world.install_networking(is_name_only=True)
+        await world.install_older_networking()
         await world.create(CELL, a_location_document())
         await world.create(CELL, a_network_document())
-        world.nso.knobs.is_name_only = True
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(world.is_converged)
-        assert await world.names(CELL, SUBNET_CLAIM) == ["default-dfw-0"]
+        older: JsonObject = {"spec": {"location": {"namespace": ""}}}
+        for kind, name in ((NETWORK_BINDING, "web-net-0"), (SUBNET_CLAIM, "default-dfw-0")):
+            await world.patch(CELL, kind, name, older)
+            found = spec_of(await world.get(CELL, kind, name))
+            assert found["location"] == {"name": "dfw", "namespace": ""}
         assert await world.rests() == []
 
     play(scenario, has_networking=False)

@@ -21,12 +21,10 @@ from typing import Final
 from compute_sim_planes.api_server.sources import Clock
 from compute_sim_planes.client import Client, Resource
 from compute_sim_planes.client_errors import AlreadyExistsError
-from compute_sim_planes.crds import load_crds
 from compute_sim_planes.following import follow
 from compute_sim_planes.json_copies import copy_object
 from compute_sim_planes.json_types import (
     JsonObject,
-    JsonValue,
     ensure_object,
     integer_at,
     object_at,
@@ -66,7 +64,6 @@ class NsoKnobs:
     failure: str = ""  # message of NetworkFailedToCreate; "" is none
     omits_context_ref: bool = False  # Ready without networkContextRef
     omits_subnet_ref: bool = False  # Ready without subnetRef
-    is_name_only: bool = False  # v0.26: references are `{name}`, and so are the contexts' names
 
 
 class NetworkServices:
@@ -137,7 +134,7 @@ class NetworkServices:
         return None
 
     async def _ensure_context(self, network: JsonObject, location: JsonObject) -> JsonObject:
-        name = self._name_context(string_at(network, "metadata", "name"), location)
+        name = f"{string_at(network, 'metadata', 'name')}-{string_at(location, 'name')}"
         namespace = string_at(network, "metadata", "namespace")
         found = await self._client.get(CONTEXTS, name, namespace)
         if found is not None:
@@ -146,13 +143,6 @@ class NetworkServices:
         reference: JsonObject = {"name": string_at(network, "metadata", "name")}
         wanted["spec"] = {"network": reference, "location": {**location}}
         return await self._client.create(CONTEXTS, wanted)
-
-    def _name_context(self, network: str, location: JsonObject) -> str:
-        name = string_at(location, "name")
-        if self.knobs.is_name_only:
-            return f"{network}-{name}"
-        # An empty namespace leaves a double dash.
-        return f"{network}-{string_at(location, 'namespace')}-{name}"
 
     # contexts ------------------------------------------------------------------------------------
 
@@ -292,22 +282,3 @@ def _document(
     }
     metadata: JsonObject = {"namespace": namespace, "name": name, "ownerReferences": [reference]}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-
-
-def networking_crds(*, is_name_only: bool = False) -> list[JsonObject]:
-    """NSO's kinds; name only, as from v0.26 on, a reference to a Location keeps no namespace."""
-    crds = load_crds("networking")
-    if is_name_only:
-        for crd in crds:
-            _drop_location_namespaces(crd)
-    return crds
-
-
-def _drop_location_namespaces(found: JsonValue) -> None:
-    if isinstance(found, list):
-        for element in found:
-            _drop_location_namespaces(element)
-    if isinstance(found, dict):
-        object_at(found, "location", "properties").pop("namespace", None)
-        for value in found.values():
-            _drop_location_namespaces(value)

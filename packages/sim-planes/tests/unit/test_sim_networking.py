@@ -14,6 +14,7 @@ from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.client import Client, Resource
 from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, object_at, string_at, value_at
 from compute_sim_planes.milo.conditions import find_condition
 from compute_sim_planes.networking import (
@@ -25,7 +26,6 @@ from compute_sim_planes.networking import (
     SUBNETS,
     NetworkServices,
     NsoKnobs,
-    networking_crds,
 )
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
@@ -68,16 +68,16 @@ class Cell:
     async def bind(self, location: str = "dfw") -> None:
         spec: JsonObject = {
             "network": {"name": "default"},
-            "location": {"name": location, "namespace": ""},
+            "location": {"name": location},
         }
         await self.add(BINDINGS, "web-net-0", spec)
 
-    async def claim(self, context: str = "default--dfw", location: str = "dfw") -> None:
+    async def claim(self, context: str = "default-dfw", location: str = "dfw") -> None:
         spec: JsonObject = {
             "subnetClass": "private",
             "ipFamily": "IPv4",
             "networkContext": {"name": context},
-            "location": {"name": location, "namespace": ""},
+            "location": {"name": location},
         }
         await self.add(CLAIMS, f"{context}-0", spec)
 
@@ -98,11 +98,9 @@ def play(
     is_served: bool = True,
 ) -> None:
     async def main(clock: VirtualClock) -> None:
-        chosen = knobs or NsoKnobs()
-        cell = Cell(clock, chosen)
+        cell = Cell(clock, knobs or NsoKnobs())
         if is_served:
-            crds = networking_crds(is_name_only=chosen.is_name_only)
-            await apply_manifests(cell.plane.connect(), crds)
+            await apply_manifests(cell.plane.connect(), load_crds("networking"))
         working = asyncio.create_task(cell.nso.run())
         try:
             await scenario(cell)
@@ -128,8 +126,8 @@ def test_a_binding_becomes_ready_with_its_context() -> None:
         assert await cell.ready(BINDINGS, "web-net-0") == ("True", "NetworkContextReady")
         binding = await cell.get(BINDINGS, "web-net-0")
         reference = object_at(binding, "status", "networkContextRef")
-        assert reference == {"namespace": "default", "name": "default--dfw"}
-        context = await cell.get(CONTEXTS, "default--dfw")
+        assert reference == {"namespace": "default", "name": "default-dfw"}
+        context = await cell.get(CONTEXTS, "default-dfw")
         owners = value_at(context, "metadata", "ownerReferences")
         assert isinstance(owners, list)
         assert string_at(owners[0], "uid") == string_at(network, "metadata", "uid")
@@ -151,10 +149,10 @@ def test_a_claim_gets_a_subnet_of_its_city(city: str, start: str) -> None:
         await asyncio.sleep(7)
         await cell.claim()
         await asyncio.sleep(6)
-        assert await cell.ready(CLAIMS, "default--dfw-0") == ("True", "SubnetReady")
-        claim = await cell.get(CLAIMS, "default--dfw-0")
-        assert object_at(claim, "status", "subnetRef") == {"name": "default--dfw-0"}
-        subnet = await cell.get(SUBNETS, "default--dfw-0")
+        assert await cell.ready(CLAIMS, "default-dfw-0") == ("True", "SubnetReady")
+        claim = await cell.get(CLAIMS, "default-dfw-0")
+        assert object_at(claim, "status", "subnetRef") == {"name": "default-dfw-0"}
+        subnet = await cell.get(SUBNETS, "default-dfw-0")
         block = (value_at(subnet, "spec", "startAddress"), value_at(subnet, "spec", "prefixLength"))
         assert block == (start, 20)
         allocated = find_condition(subnet, "Allocated")
@@ -214,19 +212,18 @@ def test_references_can_be_left_out_of_what_is_ready() -> None:
         assert await cell.ready(BINDINGS, "web-net-0") == ("True", "NetworkContextReady")
         binding = await cell.get(BINDINGS, "web-net-0")
         assert value_at(binding, "status", "networkContextRef") is None
-        assert await cell.ready(CLAIMS, "default--dfw-0") == ("True", "SubnetReady")
-        claim = await cell.get(CLAIMS, "default--dfw-0")
+        assert await cell.ready(CLAIMS, "default-dfw-0") == ("True", "SubnetReady")
+        claim = await cell.get(CLAIMS, "default-dfw-0")
         assert value_at(claim, "status", "subnetRef") is None
 
     play(scenario, NsoKnobs(omits_context_ref=True, omits_subnet_ref=True))
 
 
 @pytest.mark.spec("C-91")
-def test_newer_kinds_keep_names_only_and_may_come_late() -> None:
+def test_kinds_may_come_late() -> None:
     async def scenario(cell: Cell) -> None:
         await asyncio.sleep(10)
-        crds = networking_crds(is_name_only=True)
-        await apply_manifests(cell.plane.connect(), crds)
+        await apply_manifests(cell.plane.connect(), load_crds("networking"))
         await cell.add_city()
         await cell.add_network()
         await cell.bind()
@@ -235,5 +232,5 @@ def test_newer_kinds_keep_names_only_and_may_come_late() -> None:
         assert object_at(binding, "spec", "location") == {"name": "dfw"}
         assert string_at(binding, "status", "networkContextRef", "name") == "default-dfw"
 
-    knobs = NsoKnobs(is_name_only=True, context_delay=timedelta(seconds=2))
+    knobs = NsoKnobs(context_delay=timedelta(seconds=2))
     play(scenario, knobs, is_served=False)

@@ -1,7 +1,7 @@
 """NSO's kinds: where a city is, and whether a network is ready there (`docs/spec/neighbours.md` 3).
 
-References to a Location are `{name, namespace}` up to v0.25 and `{name}` from v0.26 on, so
-`namespace` is optional here and its absence is never a difference.
+References to a Location are `{name}` from v0.26 on. A `namespace`, which older versions keep, is
+not read: its presence is never a difference.
 """
 
 from __future__ import annotations
@@ -21,13 +21,6 @@ _API_VERSION: Final = "networking.datumapis.com/v1alpha"
 _ApiVersion: TypeAlias = Literal["networking.datumapis.com/v1alpha"]
 
 
-class LocationRef(Model):
-    """A Location by name; older versions also have its namespace, which is empty."""
-
-    name: str
-    namespace: str | None = None
-
-
 class NamespacedRef(Model):
     """An object by name, in the namespace of whoever refers to it unless stated."""
 
@@ -36,7 +29,7 @@ class NamespacedRef(Model):
 
 
 class NamedRef(Model):
-    """An object by name, in the same namespace."""
+    """An object by name: cluster-scoped, or in the same namespace."""
 
     name: str
 
@@ -79,7 +72,7 @@ class NetworkBindingSpec(Model):
     """A network that is wanted in a location."""
 
     network: NamespacedRef
-    location: LocationRef
+    location: NamedRef
 
 
 class NetworkBindingStatus(ForeignStatus):
@@ -116,7 +109,7 @@ class SubnetClaimSpec(Model):
 
     subnet_class: str
     network_context: NamedRef
-    location: LocationRef
+    location: NamedRef
     ip_family: str
 
 

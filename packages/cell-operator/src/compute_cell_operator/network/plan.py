@@ -114,7 +114,7 @@ def _new_binding(demand: Demand, index: int, network: JsonMapping) -> Ensure:
     name = names.derive_network_binding_name(demand.deployment.name, index)
     key = ObjectKey(demand.deployment.plane, NETWORK_BINDING, demand.deployment.namespace, name)
     kept = {part: network[part] for part in ("namespace", "name") if network.get(part)}
-    spec: JsonMapping = {"network": kept, "location": refer_to_location(demand.location)}
+    spec: JsonMapping = {"network": kept, "location": {"name": demand.location}}
     wanted = Owned(owners=(demand.owner,))
     owner = demand.deployment
     under = OnlyUnder(owner, lock=owner, uid=demand.owner.uid)
@@ -138,11 +138,6 @@ def _fits(found: Binding, network: JsonMapping, demand: Demand) -> bool:
         {part: str(value) for part, value in network.items()}, found.key.namespace
     )
     return found.network == wanted and found.location == demand.location
-
-
-def refer_to_location(name: str) -> JsonMapping:
-    """Locations are cluster-scoped, and both keys are required (cell.md 4)."""
-    return {"name": name, "namespace": ""}
 
 
 # --- the chain of one interface -------------------------------------------------------------------
@@ -227,9 +222,9 @@ def _new_claim(context: Context, demand: Demand) -> Ensure:
         "networkContext": {"name": context.key.name},
         "location": {"name": demand.location},
     }
-    born = {"spec": {"location": refer_to_location(demand.location)}, **_owned_by(owner)}
     wanted = Owned(parts={"spec": spec})
     under = OnlyUnder(context.key, lock=context.key, uid=context.metadata.uid)
+    born = _owned_by(owner)
     return Ensure(key, wanted, reasons.NETWORK_PROVISIONING, initial=born, only_under=under)
 
 

@@ -33,7 +33,7 @@ from compute_operator_kit.wire import JsonObject
 YES = Told("Ready", "True", "Ready", "")
 NO = Told("Ready", "False", "NetworkContextNotReady", "")
 DEFAULT: JsonObject = {"name": "default"}
-CONTEXT = Reference("ns-1", "default--dfw")
+CONTEXT = Reference("ns-1", "default-dfw")
 DEMAND = Demand(KEY, an_owner(), "dfw")
 
 
@@ -66,7 +66,7 @@ def a_binding(index: int = 0) -> Binding:
 
 A_CONTEXT = Context(a_key(NETWORK_CONTEXT, CONTEXT.name), a_metadata(CONTEXT.name, None), YES)
 A_CLAIM = Claim(
-    a_key(SUBNET_CLAIM, "default--dfw-0"), "private", "IPv4", "dfw", YES, "default--dfw-0", YES
+    a_key(SUBNET_CLAIM, "default-dfw-0"), "private", "IPv4", "dfw", YES, "default-dfw-0", YES
 )
 
 
@@ -116,10 +116,10 @@ def test_all_bindings_are_asked_for_at_once_with_their_exact_spec() -> None:
     planned = plan_network(NetworkSeen(interfaces), DEMAND)
     made = [build_new(intent) for intent in planned.intents if isinstance(intent, Ensure)]
     assert [body["spec"] for body in made] == [
-        {"network": {"name": "default"}, "location": {"name": "dfw", "namespace": ""}},
+        {"network": {"name": "default"}, "location": {"name": "dfw"}},
         {
             "network": {"namespace": "x", "name": "back"},
-            "location": {"name": "dfw", "namespace": ""},
+            "location": {"name": "dfw"},
         },
     ]
     assert planned.readiness == Waiting('NetworkBinding "web-net-0"')
@@ -136,15 +136,15 @@ def test_all_bindings_are_asked_for_at_once_with_their_exact_spec() -> None:
             a_chain(replace(a_binding(), metadata=a_metadata("web-net-0", deleting=True))),
             'NetworkBinding "web-net-0"',
         ),
-        (a_chain(context=None), 'NetworkContext "default--dfw"'),
-        (a_chain(context=replace(A_CONTEXT, ready=None)), 'NetworkContext "default--dfw"'),
-        (a_chain(context=replace(A_CONTEXT, ready=NO)), 'NetworkContext "default--dfw"'),
-        (a_chain(claims=()), 'SubnetClaim "default--dfw-0"'),
-        (a_chain(claims=(replace(A_CLAIM, ready=None),)), 'SubnetClaim "default--dfw-0"'),
-        (a_chain(claims=(replace(A_CLAIM, ready=NO),)), 'SubnetClaim "default--dfw-0"'),
-        (a_chain(claims=(replace(A_CLAIM, subnet=""),)), 'SubnetClaim "default--dfw-0"'),
-        (a_chain(claims=(replace(A_CLAIM, subnet_ready=None),)), 'Subnet "default--dfw-0"'),
-        (a_chain(claims=(replace(A_CLAIM, subnet_ready=NO),)), 'Subnet "default--dfw-0"'),
+        (a_chain(context=None), 'NetworkContext "default-dfw"'),
+        (a_chain(context=replace(A_CONTEXT, ready=None)), 'NetworkContext "default-dfw"'),
+        (a_chain(context=replace(A_CONTEXT, ready=NO)), 'NetworkContext "default-dfw"'),
+        (a_chain(claims=()), 'SubnetClaim "default-dfw-0"'),
+        (a_chain(claims=(replace(A_CLAIM, ready=None),)), 'SubnetClaim "default-dfw-0"'),
+        (a_chain(claims=(replace(A_CLAIM, ready=NO),)), 'SubnetClaim "default-dfw-0"'),
+        (a_chain(claims=(replace(A_CLAIM, subnet=""),)), 'SubnetClaim "default-dfw-0"'),
+        (a_chain(claims=(replace(A_CLAIM, subnet_ready=None),)), 'Subnet "default-dfw-0"'),
+        (a_chain(claims=(replace(A_CLAIM, subnet_ready=NO),)), 'Subnet "default-dfw-0"'),
     ],
 )
 def test_the_first_link_that_is_not_ready_is_named(seen: NetworkSeen, what: str) -> None:
@@ -208,22 +208,22 @@ def test_a_claim_is_made_once_per_context_and_owned_plainly() -> None:
         "apiVersion": SUBNET_CLAIM.api_version,
         "kind": SUBNET_CLAIM.kind,
         "metadata": {
-            "name": "default--dfw-0",
+            "name": "default-dfw-0",
             "namespace": "ns-1",
             "ownerReferences": [
                 {
                     "apiVersion": NETWORK_CONTEXT.api_version,
                     "kind": NETWORK_CONTEXT.kind,
-                    "name": "default--dfw",
-                    "uid": "uid-of-default--dfw",
+                    "name": "default-dfw",
+                    "uid": "uid-of-default-dfw",
                 }
             ],
         },
         "spec": {
             "subnetClass": "private",
             "ipFamily": "IPv4",
-            "networkContext": {"name": "default--dfw"},
-            "location": {"name": "dfw", "namespace": ""},
+            "networkContext": {"name": "default-dfw"},
+            "location": {"name": "dfw"},
         },
     }
 
@@ -238,7 +238,7 @@ def test_a_matching_claim_of_any_name_is_used_and_a_taken_name_is_waited_for() -
         replace(A_CLAIM, location="else"),
     ):
         planned = plan_network(a_chain(claims=(taken,)), DEMAND)
-        assert planned == NetworkPlan((), Waiting('SubnetClaim "default--dfw-0"'))
+        assert planned == NetworkPlan((), Waiting('SubnetClaim "default-dfw-0"'))
 
 
 def test_of_several_matching_claims_a_ready_one_counts() -> None:

@@ -47,7 +47,7 @@ async def apply_manifests(transport: Transport, manifests: Iterable[JsonObject])
     """Apply documents in their order, each definition served before the next one is sent."""
     for manifest in manifests:
         target = await _target(transport, manifest)
-        query = f"?fieldManager={MANAGER}&force=true"
+        query = f"?fieldManager={MANAGER}&force=true&fieldValidation=Strict"
         answer = await transport.request("PATCH", target + query, _APPLY, orjson.dumps(manifest))
         body = await read_body(answer)
         if answer.status not in {200, 201}:

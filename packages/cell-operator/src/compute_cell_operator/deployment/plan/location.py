@@ -12,6 +12,7 @@ from typing import TypeAlias
 from compute_cell_operator.deployment.observe import Seen
 from compute_cell_operator.network.state import State
 from compute_operator_kit.objects import Unreadable
+from compute_operator_kit.wire import JsonMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +71,8 @@ def location_name(resolution: Resolution) -> str:
             return last
         case _:
             return ""
+
+
+def refer_to_location(name: str) -> JsonMapping:
+    """A Location in our own kinds: it is cluster-scoped, and their schema requires both keys."""
+    return {"name": name, "namespace": ""}

@@ -14,9 +14,10 @@ from compute_cell_operator.deployment.plan.location import (
     Located,
     NotNeeded,
     Resolution,
+    refer_to_location,
 )
 from compute_cell_operator.deployment.plan.wanted import derive_links, refer_to_owner
-from compute_cell_operator.network.plan import Readiness, Ready, refer_to_location
+from compute_cell_operator.network.plan import Readiness, Ready
 from compute_operator_kit.intents import Ensure, Intent, Owned, RemoveGate
 from compute_operator_kit.wire import JsonMapping
 

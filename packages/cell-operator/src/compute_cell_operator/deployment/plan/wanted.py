@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from compute_api_types import labels, names, reasons
 from compute_cell_operator.deployment.observe import Seen
+from compute_cell_operator.deployment.plan.location import refer_to_location
 from compute_cell_operator.deployment.rendering import render
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.network.plan import refer_to_location
 from compute_operator_kit.intents import Ensure, OnlyUnder, Owned
 from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import OwnerReference

@@ -19,7 +19,7 @@ from compute_api_types import conditions, reasons
 from compute_api_types.conditions import Statement
 from compute_cell_operator.deployment.observe import Seen
 from compute_cell_operator.deployment.plan.decision import Decision
-from compute_cell_operator.deployment.plan.location import Located
+from compute_cell_operator.deployment.plan.location import Located, refer_to_location
 from compute_cell_operator.deployment.status.blockers import (
     Blocker,
     are_all_ready,
@@ -35,7 +35,6 @@ from compute_cell_operator.deployment.status.counters import (
 )
 from compute_cell_operator.deployment.status.transitions import derive_events
 from compute_cell_operator.finalizers import describe_hold
-from compute_cell_operator.network.plan import refer_to_location
 from compute_cell_operator.told import read_conditions
 from compute_operator_kit.intents import Plan, SetStatus
 from compute_operator_kit.outcomes import Applied
