@@ -74,7 +74,12 @@ def status(found: JsonValue, kind: str) -> JsonValue:
     if not isinstance(found, dict):
         return None
     if kind == "AllowanceBucket":
-        return {key: found[key] for key in ("limit", "allocated", "available", "claimCount")}
+        counted = ("limit", "allocated", "available", "claimCount", "grantCount")
+        # Absent while no grant counts.
+        return {
+            **{key: found[key] for key in counted},
+            "contributingGrantRefs": found.get("contributingGrantRefs") or [],
+        }
     kept: Json = {"observedGeneration": found.get("observedGeneration")}
     kept["conditions"] = [
         {

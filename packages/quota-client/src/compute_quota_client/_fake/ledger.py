@@ -143,13 +143,13 @@ class Ledger:
 
     def _contributions(
         self, plane: str, resource_type: str, consumer: Ref
-    ) -> Iterator[tuple[str, int]]:
+    ) -> Iterator[tuple[GrantObject, int]]:
         for grant in self._store.all(plane, GrantObject):
             if not _is_same(grant.spec.consumer_ref, consumer) or not _is_active(grant.status):
                 continue
             for allowance in grant.spec.allowances:
                 if allowance.resource_type == resource_type:
-                    yield grant.metadata.name, sum(part.amount for part in allowance.buckets)
+                    yield grant, sum(part.amount for part in allowance.buckets)
 
     def _bucket(
         self, plane: str, name: str, resource_type: str, consumer: Ref
@@ -162,7 +162,14 @@ class Ledger:
             "quota.miloapis.com/consumer-kind": consumer.kind,
             "quota.miloapis.com/consumer-name": consumer.name,
         }
-        refs: list[JsonValue] = [{"name": grant, "amount": amount} for grant, amount in given]
+        refs: list[JsonValue] = [
+            {
+                "name": grant.metadata.name,
+                "amount": amount,
+                "lastObservedGeneration": grant.metadata.generation or 0,
+            }
+            for grant, amount in given
+        ]
         return {
             "apiVersion": "quota.miloapis.com/v1alpha1",
             "kind": "AllowanceBucket",

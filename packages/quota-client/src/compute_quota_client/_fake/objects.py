@@ -117,7 +117,7 @@ class Allowance(Stored):
 
 class GrantSpec(Stored):
     consumer_ref: Ref
-    allowances: list[Allowance] = Field(min_length=1, max_length=20)
+    allowances: list[Allowance] = Field(min_length=1)
 
 
 class GrantObject(Object):
