@@ -20,6 +20,20 @@ ENDS = (".kubeconfig", "-ca.crt")
 DIGEST = "sha256:" + "0" * 64
 
 
+def pinned(module: str, requirement: str) -> str:
+    """The version that real planes are built from."""
+    text = (ROOT / "e2e/planes" / module / "go.mod").read_text("utf-8")
+    (found,) = re.findall(rf"^\t{re.escape(requirement)} (v\S+)", text, re.MULTILINE)
+    return str(found)
+
+
+def test_the_versions_of_the_table_are_those_of_the_real_planes() -> None:
+    rows = re.findall(r"^\| (\S+) \| [^|]+ \| (\S+) \|", PAGE, re.MULTILINE)
+    shown: dict[str, str] = dict(rows)
+    assert shown["Karmada"] == pinned("karmada", "github.com/karmada-io/karmada")
+    assert shown["Kubernetes"] == pinned("kubernetes", "k8s.io/kubernetes")
+
+
 @pytest.fixture
 def installation(tmp_path: Path) -> Path:
     """A repository of a platform team beside ours."""
