@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from statistics import median
 from typing import Final
 
 from compute_sim_planes.json_types import value_at
-from e2e.planes.client import ApiError, PlaneClient, has_condition
+from e2e.planes.client import PlaneClient, has_condition
 from e2e.planes.manifests import a_namespace
 from e2e.planes.stack import Options, RealPlanes
 from e2e.planes.testing import (
@@ -129,10 +128,6 @@ async def _decide(planes: RealPlanes) -> list[float]:
             return has_condition(await root.get(path), "Active")
 
         await until("the registration to be active", is_active, check=planes.check)
-        for plural in ("resourcegrants", "resourceclaims"):
-            # The first touch of a kind is put off; the second is served.
-            with suppress(ApiError):
-                await project.get(f"{QUOTA}/{plural}")
         await project.create(a_grant(PROJECT, "bench", RESOURCE_TYPE, 1000))
         names = [f"claim-{index}" for index in range(OBJECTS)]
         return [await _claim(project, name) for name in names]

@@ -30,7 +30,7 @@ PLACES: Final = (Place("acme", "default"), Place("beta", "default"))
 MERGE: Final = "application/merge-patch+json"
 TRIES: Final = 20
 RETRY: Final = timedelta(milliseconds=500)
-# A plane that is asked for the first time, or whose admission is not there yet, says: later.
+# A plane that has just started, or whose admission is not there yet, asks to come later.
 LATER: Final = frozenset({429, 500, 503})
 
 

@@ -19,12 +19,11 @@ from yarl import URL
 from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.api_errors import ApiError
 from compute_sim_planes.api_server.identity import ANONYMOUS, User
-from compute_sim_planes.api_server.request_info import ResourcePath, parse_path
-from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, value_at
+from compute_sim_planes.api_server.request_info import parse_path
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at
 from compute_sim_planes.milo.kinds import REGISTRATIONS
 from e2e.planes.gateway.admission import judge, may_create
 from e2e.planes.gateway.directory import ProjectDirectory
-from e2e.planes.gateway.first_touch import FirstTouches
 from e2e.planes.gateway.identity import (
     Header,
     derive_forwarded,
@@ -34,7 +33,6 @@ from e2e.planes.gateway.identity import (
 )
 from e2e.planes.gateway.issuer import Issuer
 from e2e.planes.gateway.nowhere import AskRoot, answer_nowhere
-from e2e.planes.gateway.rights import REVIEWS, derive_review
 from e2e.planes.gateway.routing import Target, parse_target
 from e2e.planes.gateway.ways import WayCutError, Ways
 
@@ -64,7 +62,6 @@ class Gateway:
         self._upstream = upstream
         self._ways = ways
         self._issuer = issuer
-        self._first_touches = FirstTouches()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -94,8 +91,6 @@ class Gateway:
         if target.project is None:
             return await self._judge_and_forward(request, self._root, target, headers)
         origin = self._directory.read().get(target.project)
-        if asked is not None:
-            await self._touch(request, user, origin or f"nowhere/{target.project}", asked)
         if origin is None:
             match answer_nowhere(request.method, target, asked):
                 case AskRoot(target=instead):
@@ -103,20 +98,6 @@ class Gateway:
                 case ApiError() as refusal:
                     raise refusal
         return await self._judge_and_forward(request, origin, target, headers)
-
-    async def _touch(
-        self, request: web.Request, user: User, plane: str, asked: ResourcePath
-    ) -> None:
-        """Puts off who touches a kind first; rights are looked at before storage is opened."""
-        if not self._first_touches.is_first(plane, asked):
-            return
-        watching = request.query.get("watch", "") in {"1", "true"}
-        review = derive_review(user, request.method, asked, watching=watching)
-        url = URL(f"{self._root}{REVIEWS}", encoded=True)
-        async with self._upstream.post(url, headers=AS_GATEWAY, json=review) as answer:
-            reviewed = _as_object(await answer.read())
-        if value_at(reviewed, "status", "allowed") is True:
-            raise self._first_touches.note(plane, asked)
 
     async def _authenticate(self, request: web.Request) -> User:
         if authorization := request.headers.get("Authorization"):

@@ -118,8 +118,6 @@ async def fake(now: Callable[[], timedelta]) -> FakeQuota:
     """A Milo with project `acme`, two resource types and a grant of 100 GiB and 5000 objects."""
     milo = FakeQuota()
     milo.knobs.now = lambda: NEW_YEAR + now()
-    # Tests about it turn it on; the others would all begin with a second of waiting.
-    milo.knobs.first_touch = False
     for project in ("acme", "other"):
         milo.add_project(project)
         milo.grant(project, {GIB: 100, OBJECTS: 5000})

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from compute_sim_planes.api_server.api_errors import ApiError
 from compute_sim_planes.api_server.identity import ANONYMOUS, User, authenticated
 from compute_sim_planes.api_server.request_info import ResourcePath, parse_path
-from compute_sim_planes.json_types import JsonObject, object_at
+from compute_sim_planes.json_types import JsonObject
 from e2e.planes.certificates import Authority
 from e2e.planes.gateway.admission import judge, may_create
 from e2e.planes.gateway.directory import ProjectDirectory
-from e2e.planes.gateway.first_touch import FirstTouches
 from e2e.planes.gateway.identity import (
     derive_forwarded,
     derive_returned,
@@ -26,7 +25,6 @@ from e2e.planes.gateway.identity import (
 )
 from e2e.planes.gateway.mirror import derive_copy, is_our_copy
 from e2e.planes.gateway.nowhere import NOTHING, AskRoot, answer_nowhere
-from e2e.planes.gateway.rights import derive_review
 from e2e.planes.gateway.routing import Target, parse_target
 
 PREFIX = "/apis/resourcemanager.miloapis.com/v1alpha1/projects"
@@ -111,45 +109,6 @@ def at(path: str) -> ResourcePath:
     found = parse_path(path)
     assert found
     return found
-
-
-def test_first_touch_of_a_kind_in_a_project_is_put_off_once() -> None:
-    touches = FirstTouches()
-    pods, maps = at("/api/v1/pods"), at("/api/v1/namespaces/x/configmaps/y")
-    assert touches.is_first("p1", pods)
-    first = touches.note("p1", pods)
-    assert (first.code, first.reason, first.retry_after) == (429, "TooManyRequests", 1)
-    assert first.message == "storage is (re)initializing"
-    assert not touches.is_first("p1", pods)
-    assert touches.is_first("p1", maps)
-    assert touches.is_first("p2", pods)
-
-
-def test_questions_are_never_put_off() -> None:
-    question = at("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-    assert not FirstTouches().is_first("p1", question)
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "watching", "wanted"),
-    [
-        (
-            "GET",
-            "/apis/g.test/v1/namespaces/n/things",
-            True,
-            {"verb": "watch", "group": "g.test", "namespace": "n"},
-        ),
-        ("GET", "/api/v1/namespaces/n/configmaps/c", False, {"verb": "get", "name": "c"}),
-        ("DELETE", "/api/v1/configmaps", False, {"verb": "deletecollection"}),
-    ],
-)
-def test_the_root_is_asked_for_what_the_request_does(
-    method: str, path: str, wanted: JsonObject, *, watching: bool
-) -> None:
-    review = derive_review(User("u", ("g",)), method, at(path), watching=watching)
-    assert object_at(review, "spec")["user"] == "u"
-    assert object_at(review, "spec")["groups"] == ["g"]
-    assert wanted.items() <= object_at(review, "spec", "resourceAttributes").items()
 
 
 def nowhere(method: str, path: str, query: str = "") -> AskRoot | ApiError:

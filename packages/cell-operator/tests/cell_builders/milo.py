@@ -86,7 +86,7 @@ class SimulatedMilo:
         await self.inside().create(GRANTS, a_grant(PROJECT, budget, name))
 
     def inside(self, project: str = PROJECT) -> Client:
-        """Past the front door: no first touch, and not a word in the history."""
+        """Past the front door, so without an entry in the history."""
         return self.milo.planes.client(project)
 
     async def claims(self, project: str = PROJECT) -> dict[str, JsonObject]:

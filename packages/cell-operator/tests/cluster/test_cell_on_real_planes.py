@@ -148,8 +148,8 @@ class Site:
 
 
 async def patiently(send: Callable[[JsonObject], Awaitable[object]], document: JsonObject) -> None:
-    """Who touches a kind of a project first is asked to come again in a second; a resource type
-    takes a moment until it is registered.
+    """An API server that has just started answers 429, and a resource type takes a moment until it
+    is registered.
     """
     for _ in range(20):
         try:

@@ -65,7 +65,7 @@ def test_a_quick_replica_costs_twelve_requests_in_its_whole_life() -> None:
         milo.milo.knobs.evaluation_delay = timedelta(milliseconds=50)
         world.provider.knobs.start_delay = timedelta()
         await begin(world)
-        # Somebody was here before: the first touch of a kind in a project takes a second.
+        # The claims of a project are listed and watched since its first replica.
         await world.deliver("first")
         await world.eventually(lambda: world.is_converged("first"))
         await world.sleep(10)

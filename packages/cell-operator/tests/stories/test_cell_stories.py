@@ -94,9 +94,16 @@ def test_operator_killed_at_each_step() -> None:
     assert_golden(GOLDEN / "operator-killed-at-each-step.txt", "\n".join(chapters) + "\n")
 
 
+def _evaluate_slowly(world: World) -> None:
+    """What is shown while quota is pending is written too, so that a crash can follow it."""
+    assert world.milo is not None
+    world.milo.milo.knobs.evaluation_delay = timedelta(seconds=1)
+
+
 def _writes_of_a_first_rollout() -> list[Request]:
     async def scenario(world: World) -> None:
         await begin(world)
+        _evaluate_slowly(world)
         start(world)
         await world.deliver()
         await world.eventually(world.is_converged)
@@ -111,6 +118,7 @@ def _writes_after_a_crash(number: int) -> list[Request]:
 
     async def scenario(world: World) -> None:
         await begin(world)
+        _evaluate_slowly(world)
         start(world)
         await world.deliver()
         await world.sleep(10)

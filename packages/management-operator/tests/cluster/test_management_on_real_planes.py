@@ -131,7 +131,7 @@ def generation(found: JsonObject) -> int:
 
 
 async def patiently(send: Callable[[JsonObject], Awaitable[object]], document: JsonObject) -> None:
-    """Who touches a kind of a project first is asked to come again in a second."""
+    """An API server that has just started answers 429 until the storage of a kind is ready."""
     for _ in range(10):
         try:
             await send(document)

@@ -208,9 +208,11 @@ def test_an_engagement_that_takes_too_long_is_measured_as_that_and_then_as_done(
     play(scenario, breaking)
 
 
-@pytest.mark.spec("M-98")
-def test_the_first_touch_of_a_kind_is_waited_out_without_a_word(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.spec("M-98", "OU-02")
+@pytest.mark.parametrize("verb", ["list", "watch"])
+@pytest.mark.parametrize("retry_after", [timedelta(seconds=1), None])
+def test_a_429_to_every_kind_of_a_project_is_waited_out_without_a_word(
+    caplog: pytest.LogCaptureFixture, verb: str, retry_after: timedelta | None
 ) -> None:
     async def scenario(world: World) -> None:
         await world.add_project("acme", cities=("DFW",))
@@ -220,10 +222,10 @@ def test_the_first_touch_of_a_kind_is_waited_out_without_a_word(
         for kind in kinds:
             world.injector.arm(
                 Fault(
-                    "first-touch",
+                    "starting",
                     Action.ERROR,
-                    Point(plane="acme", verb="list", kind=kind.kind),
-                    Parameters(status=429, retry_after=timedelta(seconds=1)),
+                    Point(plane="acme", verb=verb, kind=kind.kind),
+                    Parameters(status=429, retry_after=retry_after),
                 )
             )
         process = world.process()

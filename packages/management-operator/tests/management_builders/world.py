@@ -36,7 +36,6 @@ from compute_management_operator.wiring import COMPONENT, Operator, Places, Port
 from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
 from compute_operator_kit.clock import Clock
 from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.errors import ThrottledError
 from compute_operator_kit.exchange import Answer, Transport
 from compute_operator_kit.keys import Kind, ObjectKey
 from compute_operator_kit.metrics_catalogue import EVERY_METRIC, MetricType
@@ -242,16 +241,8 @@ class World(PeopledGround):
         assert self.milo is not None
         await self.milo.add_project(name)
         for city in cities:
-            await self.create_patiently(name, a_location_document(city))
-        await self.create_patiently(name, a_network_document())
-
-    async def create_patiently(self, plane: str, document: JsonMapping) -> JsonObject:
-        """As `create`; who touches a kind of a fresh project first is asked to come again."""
-        while True:
-            try:
-                return await self.create(plane, document)
-            except ThrottledError as pause:
-                await self.clock.sleep(pause.retry_after)
+            await self.create(name, a_location_document(city))
+        await self.create(name, a_network_document())
 
     async def add_project(
         self,

@@ -84,9 +84,9 @@ def parse_status(status: int, body: bytes) -> ServerAnswer:
     )
 
 
-def is_first_touch(answer: ServerAnswer) -> bool:
-    """Whether a 429 only says that the storage of a kind starts (neighbours.md 2.1): it is neither
-    load nor about the plane.
+def is_storage_starting(answer: ServerAnswer) -> bool:
+    """Whether a 429 only means that the storage of one kind starts, as while an API server itself
+    starts (neighbours.md 2.1): it is neither load nor about the plane.
     """
     return answer.status == 429 and STORAGE_STARTS in answer.message
 

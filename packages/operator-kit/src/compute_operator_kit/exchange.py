@@ -23,7 +23,7 @@ from compute_operator_kit.answers import (
     error_of_answer,
     error_of_connection,
     error_of_garbage,
-    is_first_touch,
+    is_storage_starting,
     parse_retry_after,
     parse_status,
 )
@@ -288,7 +288,7 @@ class Exchange:
         retry_after = parse_retry_after(headers) if status >= 400 else None
         if status == 429:
             # Who asked waits in any case; the plane's other kinds do not wait for this one.
-            is_alone = is_first_touch(parse_status(status, body))
+            is_alone = is_storage_starting(parse_status(status, body))
             retry_after = None if is_alone else retry_after or DEFAULT_RETRY_AFTER
         self._at.lane.answered(status, retry_after)
         self._count_request(call, str(status))

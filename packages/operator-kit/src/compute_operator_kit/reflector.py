@@ -112,7 +112,7 @@ class Reflector:
             try:
                 step = await (self._list() if step is _Next.LIST else self._watch())
             except ThrottledError as pause:
-                # Also how a plane answers the first touch of a kind: waited out, no failure.
+                # Also how a server answers while it starts: waited out, no failure.
                 await self._rest(pause.retry_after)
             except LimitExceededError as limit:
                 step = _Next.LIST

@@ -420,7 +420,7 @@ async def test_after_a_429_nothing_is_sent_until_the_pause_is_over() -> None:
 
 @pytest.mark.fault("C3")
 @pytest.mark.spec("M-98")
-async def test_the_first_touch_of_a_kind_holds_up_no_other_kind() -> None:
+async def test_the_storage_of_a_kind_that_starts_holds_up_no_other_kind() -> None:
     words = b'{"kind":"Status","message":"storage is (re)initializing"}'
     world = World(ScriptedAnswer(429, words, headers={"Retry-After": "1"}), OK)
     with pytest.raises(ThrottledError) as raised:

@@ -18,8 +18,8 @@ CONNECT_LIMIT: Final = timedelta(seconds=2)
 READ_LIMIT: Final = timedelta(seconds=5)
 TRIES: Final = 3
 FIRST_DELAY: Final = timedelta(seconds=0.2)
-# A 429 without Retry-After, and the least a server can make us wait: Milo's own value for a first
-# touch is 1 s.
+# A 429 without Retry-After, and the least a server can make us wait: API servers that start ask for
+# 1 s.
 DEFAULT_PAUSE: Final = timedelta(seconds=1)
 SHORTEST_PAUSE: Final = FIRST_DELAY
 # The most a server can make us wait: a forged or mistaken header must not stop a project for days.

@@ -8,10 +8,9 @@
         verdict = await quota.project("acme").claim(wanted)
 
 It is behind an httpx transport, so everything above the network is the real library. It keeps
-Milo's habits (docs/spec/quota.md A7): the first touch of a kind in a project is a 429, a claim is
-evaluated a moment after its creation, a denial is final and keeps what fitted, later changes of a
-spec are accepted and not looked at. Where a fake and a real Milo could differ, the contract tests
-of this package hold both to the same.
+Milo's habits (docs/spec/quota.md A7): a claim is evaluated a moment after its creation, a denial is
+final and keeps what fitted, later changes of a spec are accepted and not looked at. Where a fake
+and a real Milo could differ, the contract tests of this package hold both to the same.
 
 Failures are set, not patched in: `fake.knobs`, `fail_next`, `lose_next_reply`, `drop_watches`.
 """

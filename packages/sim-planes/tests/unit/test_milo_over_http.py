@@ -132,7 +132,6 @@ async def has_verdict(plane: Client, name: str, reason: str) -> bool:
 async def test_a_whole_milo_answers_over_tls_under_its_own_paths(tmp_path: Path) -> None:
     async with serve_milo(tmp_path, "acme") as served:
         assert served.kubeconfig.stat().st_mode & 0o077 == 0
-        served.milo.knobs.first_touch = False
         transport = HttpTransport(
             served.url,
             token=served.token,

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from compute_sim_planes.api_server.identity import Tokens, User, authenticated
-from compute_sim_planes.api_server.transport import Answer, Transport, read_body
+from compute_sim_planes.api_server.transport import Transport, read_body
 from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.client_errors import ApiError, NotFoundError, ThrottledError
+from compute_sim_planes.client_errors import ApiError, NotFoundError
 from compute_sim_planes.clock import VirtualClock, run
 from compute_sim_planes.fault_links import Link
 from compute_sim_planes.faults import FaultyTransport, Injector
@@ -40,7 +40,6 @@ from compute_sim_planes.milo.kinds import (
     PROJECTS,
     REGISTRATIONS,
 )
-from compute_sim_planes.milo.knobs import Knobs
 from compute_sim_planes.milo.paths import Target, parse_target, project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.projects import derive_poll
@@ -68,12 +67,10 @@ WIDGETS: Final = "test.example.com/widgets"
 JANE: Final = authenticated("jane")
 
 
-def in_milo(
-    body: Callable[[Milo, VirtualClock], Awaitable[None]], *, first_touch: bool = False
-) -> None:
+def in_milo(body: Callable[[Milo, VirtualClock], Awaitable[None]]) -> None:
     async def main(clock: VirtualClock) -> None:
         tokens = Tokens({"jane's": JANE})
-        milo = Milo(MiloParts(clock, clock, tokens=tokens), Knobs(first_touch=first_touch))
+        milo = Milo(MiloParts(clock, clock, tokens=tokens))
         try:
             await milo.start()
             await body(milo, clock)
@@ -196,55 +193,31 @@ def test_a_project_that_does_not_exist_answers_like_an_empty_one() -> None:
     in_milo(body)
 
 
-def test_the_first_touch_of_each_kind_in_each_project_is_asked_to_come_back() -> None:
+@pytest.mark.spec("OU-02")
+def test_a_fresh_project_answers_the_first_request_for_every_kind() -> None:
     async def body(milo: Milo, clock: VirtualClock) -> None:
         del clock
-        for plane in (milo.client("one"), milo.client("two")):
-            for resource in (CONFIGS, NAMESPACES):
-                with pytest.raises(ThrottledError) as caught:
-                    await plane.list(resource)
-                assert caught.value.reason == "TooManyRequests"
-                assert caught.value.message == "storage is (re)initializing"
-                assert (await plane.list(resource)).items == []
-        assert await milo.client().list(CONFIGS)
-        milo.front.forget_touches()
-        with pytest.raises(ThrottledError):
-            await milo.client("one").list(CONFIGS)
+        for resource in (CONFIGS, NAMESPACES, BINDINGS, CLAIMS):
+            # No Project is needed for a plane to answer, and no request before this one.
+            assert (await milo.client("one").list(resource)).items == []
+            path = f"{project_path('two')}{resource.path()}?watch=true&timeoutSeconds=1"
+            answer = await milo.connect().request("GET", path, {}, None)
+            assert answer.status == 200
+            await answer.close()
+        await milo.add_project("three")
+        assert await milo.client("three").create(CONFIGS, a_config())
 
-    in_milo(body, first_touch=True)
+    in_milo(body)
 
 
-def test_a_first_touch_is_asked_to_come_back_by_its_header_and_of_stored_kinds_only() -> None:
-    async def body(milo: Milo, clock: VirtualClock) -> None:
-        del clock
-        plane = project_path("one")
-
-        async def get(path: str) -> Answer:
-            return await milo.connect().request("GET", plane + path, {}, None)
-
-        assert (await get("/api/v1/configmaps")).headers["Retry-After"] == "1"
-        for path in ("/version", "/apis", "/api/v1", "/readyz"):
-            assert (await get(path)).status == 200, path
-        assert (await get("/apis/events.k8s.io/v1/events")).status == 404
-        review: JsonObject = {"kind": "SelfSubjectReview"}
-        review["apiVersion"] = "authentication.k8s.io/v1"
-        path = f"{plane}/apis/authentication.k8s.io/v1/selfsubjectreviews"
-        answer = await milo.connect().request("POST", path, {}, orjson.dumps(review))
-        assert answer.status == 201
-
-    in_milo(body, first_touch=True)
-
-
-def test_who_may_not_touch_a_kind_is_refused_before_its_storage_is_opened() -> None:
+def test_rights_are_looked_at_in_a_project_that_nothing_was_asked_of_before() -> None:
     async def body(milo: Milo, clock: VirtualClock) -> None:
         del clock
         with pytest.raises(ApiError) as caught:
             await milo.client("one", user=JANE).list(CONFIGS)
         assert caught.value.status == 403
-        with pytest.raises(ThrottledError):
-            await milo.client("one").list(CONFIGS)
 
-    in_milo(body, first_touch=True)
+    in_milo(body)
 
 
 def a_binding() -> JsonObject:
@@ -662,7 +635,7 @@ def test_the_same_seed_tells_the_same_story() -> None:
         told: list[str] = []
 
         async def main(clock: VirtualClock) -> None:
-            milo = Milo(MiloParts(clock, clock), Knobs(first_touch=False))
+            milo = Milo(MiloParts(clock, clock))
             try:
                 await milo.start()
                 root = milo.planes.root.state.store

@@ -90,7 +90,7 @@ class World:
 
 def in_world(body: Callable[[World], Awaitable[None]], *, seed: int = 1) -> None:
     async def main(clock: VirtualClock) -> None:
-        knobs = Knobs(first_touch=False)
+        knobs = Knobs()
         milo = Milo(MiloParts(clock, clock), knobs)
         try:
             await milo.start()

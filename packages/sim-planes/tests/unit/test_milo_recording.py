@@ -63,6 +63,9 @@ NOT_SERVED: Final = {
 }
 # In the recording a bucket was quicker here than the claim's controller: other steps, same end.
 RACED: Final = 28
+# A 429 while a storage started. Later, the first request of four fresh projects out of four was
+# answered 200, so it is a fault that tests inject and no habit of Milo.
+PUT_OFF: Final = 2
 OWN_OF_A_RUN: Final = frozenset({"uid", "resourceVersion", "managedFields"})
 
 
@@ -128,19 +131,15 @@ class Replay:
         )
         self._uids: dict[str, str] = {}
 
-    async def ask(self, request: JsonObject, *, may_be_first: bool) -> Reply:
+    async def ask(self, request: JsonObject) -> Reply:
         method, path = string_at(request, "method"), string_at(request, "path")
         body = request.get("body")
         content = None if body is None else self._translated(json.dumps(body)).encode()
         headers = {name: str(value) for name, value in object_at(request, "headers").items()}
         if body is not None:
             headers["Content-Type"] = string_at(request, "contentType")
-        while True:
-            answer = await self._send(method, path, headers, content)
-            found = Reply(answer.status, answer.headers, parsed(await read_body(answer)))
-            # Whoever made the recording waited first touches out, but for the one it is about.
-            if found.status != 429 or may_be_first:
-                return found
+        answer = await self._send(method, path, headers, content)
+        return Reply(answer.status, answer.headers, parsed(await read_body(answer)))
 
     async def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
@@ -157,7 +156,7 @@ class Replay:
 
     @asynccontextmanager
     async def watching(self, path: str) -> AsyncGenerator[Watching]:
-        listed = await self.ask({"method": "GET", "path": path}, may_be_first=False)
+        listed = await self.ask({"method": "GET", "path": path})
         version = string_at(listed.body, "metadata", "resourceVersion")
         answer = await self._send("GET", f"{path}?watch=true&resourceVersion={version}", {}, None)
         assert answer.status == 200
@@ -259,7 +258,9 @@ def test_all_recorded_exchanges_are_answered_as_by_the_real_milo() -> None:
                     await replay.guard()
                 if number == 45:
                     del replay.hooks.webhooks[HOOK]
-                if "request" in exchange:
+                if number == PUT_OFF:
+                    assert integer_at(exchange, "response", "code") == 429
+                elif "request" in exchange:
                     compared.extend(await compare_exchange(replay, recorded, number))
                 elif "admissionReviewRequest" in exchange:
                     compare_review(replay, object_at(exchange, "admissionReviewRequest"))
@@ -268,7 +269,7 @@ def test_all_recorded_exchanges_are_answered_as_by_the_real_milo() -> None:
             await replay.milo.close()
 
     run(main, seed=5, start=START)
-    assert compared == list(range(50))
+    assert compared == [number for number in range(50) if number != PUT_OFF]
 
 
 async def compare_exchange(replay: Replay, recorded: list[JsonObject], number: int) -> list[int]:
@@ -300,7 +301,7 @@ async def compare_exchange(replay: Replay, recorded: list[JsonObject], number: i
 async def compare_request(replay: Replay, exchange: JsonObject) -> None:
     what, request = string_at(exchange, "what"), object_at(exchange, "request")
     answer = object_at(exchange, "response")
-    found = await replay.ask(request, may_be_first=answer.get("code") == 429)
+    found = await replay.ask(request)
     assert found.status == integer_at(answer, "code"), (what, found.body)
     headers = {name.lower(): value for name, value in found.headers.items()}
     for name, value in object_at(answer, "headers").items():

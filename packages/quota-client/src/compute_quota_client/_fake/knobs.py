@@ -25,9 +25,6 @@ class Knobs:
     latency: timedelta = timedelta(0)
     """How long every answer takes; longer than the client waits, and the client times out."""
 
-    first_touch: bool = True
-    """The first request for a kind in a project is answered 429, as by a real Milo."""
-
     away: set[str] = field(default_factory=set[str])
     """Projects whose plane cannot be reached."""
 

@@ -59,12 +59,6 @@ def already_exists(resource: str, name: str) -> Refusal:
     return Refusal(409, "AlreadyExists", message, _details(resource, name))
 
 
-def initializing() -> Refusal:
-    """The first touch of a kind in a project."""
-    message = "storage is (re)initializing"
-    return Refusal(429, "TooManyRequests", message, {"retryAfterSeconds": 1}, {"Retry-After": "1"})
-
-
 def forbidden(resource: str, user: str, verb: str, namespace: str | None) -> Refusal:
     """No rights."""
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from compute_quota_client._fake import refusals
 from compute_quota_client._fake.admission import admit_claim
-from compute_quota_client._fake.ledger import ROOT, Ledger, active
+from compute_quota_client._fake.ledger import Ledger, active
 from compute_quota_client._fake.objects import (
     NEVER,
     QUOTA_API,
@@ -64,11 +64,9 @@ class Server:
         self.store = Store(knobs.read_clock)
         self.ledger = Ledger(self.store, knobs.read_clock)
         self.streams: set[WatchStream] = set()
-        self._touched: set[tuple[str, str]] = set()
 
     def answer(self, asked: Route, request: httpx.Request) -> httpx.Response:
         """The answer to a request; refusals are raised."""
-        self._touch(asked)
         user = request.headers.get("Impersonate-User")
         if user is not None:
             raise refusals.forbidden(asked.resource, user, asked.verb, asked.namespace)
@@ -89,12 +87,6 @@ class Server:
             self._schedule_reaper(where, claim)
         elif _is_auto_created(claim):
             self.store.delete(where)
-
-    def _touch(self, asked: Route) -> None:
-        kind = (asked.plane, asked.resource)
-        if self._knobs.first_touch and asked.plane != ROOT and kind not in self._touched:
-            self._touched.add(kind)
-            raise refusals.initializing()
 
     def _look(self, asked: Route, request: httpx.Request) -> httpx.Response:
         if asked.resource == "allowancebuckets":

@@ -216,11 +216,6 @@ def too_large_version(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1})
 
 
-def too_many_requests(message: str, retry_after_seconds: int) -> ApiError:
-    details: JsonObject = {"retryAfterSeconds": retry_after_seconds}
-    return ApiError(429, "TooManyRequests", message, details=details)
-
-
 def internal(why: str) -> ApiError:
     details: JsonObject = {"causes": [{"message": why}]}
     return ApiError(

@@ -1,8 +1,7 @@
 """Milo to its clients: one transport for the root and all projects, told apart by the path.
 
-Whoever asks is known to the root; inside a project he carries the extras that say which one. A
-project need not exist, and the first touch of a kind in it is refused for a moment
-(neighbours.md 2.1).
+Users are known to the root; inside a project they carry the extras that name it. A project need
+not exist, and answers its first request like any other (neighbours.md 2.1).
 """
 
 from __future__ import annotations
@@ -13,21 +12,15 @@ from typing import Final
 from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.answers import answer_error
 from compute_sim_planes.api_server.api_errors import ApiError
-from compute_sim_planes.api_server.call import is_true, parse_query
-from compute_sim_planes.api_server.dispatch import check_rights, dispatch
+from compute_sim_planes.api_server.dispatch import dispatch
 from compute_sim_planes.api_server.identity import ADMIN, User
 from compute_sim_planes.api_server.impersonation import impersonate
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.api_server.request_info import derive_verb, parse_path
 from compute_sim_planes.api_server.transport import Answer
 from compute_sim_planes.milo.kinds import PROJECTS, RESOURCE_MANAGER_GROUP
-from compute_sim_planes.milo.knobs import Knobs
 from compute_sim_planes.milo.paths import parse_target
 from compute_sim_planes.milo.planes import ROOT, Planes
 
 UNAVAILABLE: Final = "the server is currently unable to handle the request"
-INITIALIZING: Final = "storage is (re)initializing"
-RETRY_AFTER_SECONDS: Final = 1
 _PARENT: Final = "iam.miloapis.com/parent-"
 _IMPERSONATION: Final = "impersonate-"
 
@@ -35,10 +28,8 @@ _IMPERSONATION: Final = "impersonate-"
 class Front:
     """The one address of a Milo."""
 
-    def __init__(self, planes: Planes, knobs: Knobs) -> None:
+    def __init__(self, planes: Planes) -> None:
         self._planes = planes
-        self._knobs = knobs
-        self._touched: set[tuple[str, GroupResource]] = set()
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
@@ -49,10 +40,6 @@ class Front:
     def connect(self, user: User = ADMIN) -> Connection:
         """A transport whose requests are all made by `user`."""
         return Connection(self, user)
-
-    def forget_touches(self) -> None:
-        """As after a restart of the server: every kind in every project is touched afresh."""
-        self._touched.clear()
 
     async def answer(
         self,
@@ -70,7 +57,6 @@ class Front:
             return await dispatch(self._planes.root.state, user, method, target, headers, body)
         try:
             who = self._identify(user, headers, asked.project)
-            self._touch(who, method, asked.project, asked.path)
         except ApiError as refused:
             return answer_error(refused)
         # Whoever was impersonated is `who` already.
@@ -92,21 +78,6 @@ class Front:
             who = impersonate(state.authorizer, who, lowered)
         return derive_project_user(who, project)
 
-    def _touch(self, user: User, method: str, project: str, target: str) -> None:
-        """Refuses the first touch of what is stored; rights are looked at before storage is."""
-        path, _, query = target.partition("?")
-        found = parse_path(path)
-        if found is None or not self._knobs.first_touch:
-            return
-        state = self._planes.at(project).state
-        kind = state.catalog.find(found.group, found.version, found.resource)
-        if kind is None or not _is_stored(kind) or (project, kind.group_resource) in self._touched:
-            return
-        watching = is_true(parse_query(query).get("watch"))
-        check_rights(state, user, derive_verb(method, found, watching=watching), found)
-        self._touched.add((project, kind.group_resource))
-        raise api_errors.too_many_requests(INITIALIZING, RETRY_AFTER_SECONDS)
-
 
 def derive_project_user(user: User, project: str) -> User:
     """A user inside a project. Extras of these names from anywhere else do not count."""
@@ -118,11 +89,6 @@ def derive_project_user(user: User, project: str) -> User:
     }
     extra = [(f"{_PARENT}{key}", (value,)) for key, value in parent.items()]
     return User(user.name, user.groups, user.uid, (*others, *extra))
-
-
-def _is_stored(kind: Kind) -> bool:
-    """Reviews are questions, not objects."""
-    return "list" in kind.verbs
 
 
 class Connection:

@@ -17,9 +17,6 @@ class Knobs:
     ready_delay: timedelta = timedelta(milliseconds=200)
     """From a Project's creation to Ready; a real Milo takes 0.2 to 5 s."""
 
-    first_touch: bool = True
-    """The first request for a kind in a project is answered 429."""
-
     skips_after_denial: bool = False
     """Parts of a claim after a denied one get no allocation: in a real Milo a race decides."""
 

@@ -93,7 +93,7 @@ class Planes:
         return project in self._away
 
     def client(self, project: str = ROOT) -> Client:
-        """What Milo's own controllers see of a plane: everything, and no first touch."""
+        """What Milo's own controllers see of a plane: everything."""
         return Client(_Inside(self, project, CONTROLLERS), manager=MANAGER)
 
     def restart_collector(self) -> None:

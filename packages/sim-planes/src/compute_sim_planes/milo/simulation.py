@@ -33,7 +33,7 @@ class Milo:
     def __init__(self, parts: MiloParts, knobs: Knobs | None = None) -> None:
         self.knobs = knobs or Knobs()
         self.planes = Planes(parts)
-        self.front = Front(self.planes, self.knobs)
+        self.front = Front(self.planes)
         self._clock = parts.clock
         self._controllers: asyncio.Task[None] | None = None
 
