@@ -90,8 +90,9 @@ def a_claim(project: str, instance: str, cell: str) -> JsonObject:
         "requests": requests,
     }
     document = a_document(CLAIM, f"instance-{instance}", spec=spec)
-    metadata: JsonObject = {**object_at(document, "metadata")}
-    document["metadata"] = metadata | {"labels": {labels.SOURCE_CLUSTER: cell}}
+    carried: JsonObject = {labels.SOURCE_CLUSTER: cell}
+    metadata: JsonObject = {**object_at(document, "metadata"), "labels": carried}
+    document["metadata"] = metadata
     return document
 
 

@@ -52,10 +52,10 @@ async def place_in_team(world: World, *workloads: str) -> None:
     await world.start_milo()
     await world.add_milo_project("acme", "DFW")
     world.process(writes_events=True).start()
-    await world.create_patiently("acme", a_document(NAMESPACE, "team", ""))
-    await world.create_patiently("acme", a_network_document(namespace="team"))
+    await world.create("acme", a_document(NAMESPACE, "team", ""))
+    await world.create("acme", a_network_document(namespace="team"))
     for name in workloads:
-        await world.create_patiently("acme", a_workload_document(name, namespace="team"))
+        await world.create("acme", a_workload_document(name, namespace="team"))
     await world.sleep(60)
     assert len(await world.listed("acme", DEPLOYMENT, "team")) == len(workloads)
 

@@ -58,7 +58,7 @@ def is_removable(seen: Seen, claim: Claim) -> bool:
 
 def delay_of(idle_looks: int) -> timedelta:
     """5 s, doubling to 5 min."""
-    return min(LAST_LOOK, FIRST_LOOK * 2 ** min(idle_looks, 16))
+    return min(LAST_LOOK, FIRST_LOOK * (1 << min(idle_looks, 16)))
 
 
 def report_to(seen: Seen) -> tuple[ObjectKey, Uid]:
