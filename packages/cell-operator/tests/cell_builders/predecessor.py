@@ -6,49 +6,22 @@ the budget of three is used up. Planes give new UIDs, so recorded ones are repla
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 import orjson
 
-from cell_builders.documents import NS, PROJECT, PROJECT_NAMESPACE
+from cell_builders.documents import PROJECT_NAMESPACE
 from cell_builders.quota_scenes import milo_of, times
+from cell_builders.recording import recorded
 from cell_builders.world import World, name_of, status_of, uid_of
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
 from compute_cell_operator.plane_names import CELL, HUB
 from compute_operator_kit.wire import JsonObject, member_object
 from compute_sim_planes.milo.kinds import CLAIMS
 
-RECORDING: Final = Path(__file__).parents[1] / "data" / "go_operators.json"
-THEIR_HASH: Final = "55fdb58d85"
 RUNNING: Final = ("api-p-dfw-0", "api-p-dfw-1", "extra-p-dfw-0")
 WAITING: Final = "extra-p-dfw-1"
 BUDGET: Final = times(len(RUNNING))
-
-_RENAMED: Final = (
-    (b"ns-c0611ce2-5836-4563-bef8-8bdb209e3fd6", NS.encode()),
-    (b'"cluster-delta"', f'"cluster-{PROJECT}"'.encode()),
-    (b'"name":"delta"', f'"name":"{PROJECT}"'.encode()),
-    (
-        b'"meta.datumapis.com/upstream-namespace":"default"',
-        f'"meta.datumapis.com/upstream-namespace":"{PROJECT_NAMESPACE}"'.encode(),
-    ),
-)
-
-
-@cache
-def _read() -> bytes:
-    recorded = orjson.dumps(orjson.loads(RECORDING.read_bytes()))
-    for old, new in _RENAMED:
-        recorded = recorded.replace(old, new)
-    return recorded
-
-
-def recorded(plane: str, kind: str) -> list[JsonObject]:
-    """Objects of one kind: of `cell`, `hub` or `project`."""
-    found: list[JsonObject] = orjson.loads(_read())[plane]
-    return [one for one in found if one["kind"] == kind]
 
 
 class Installation:

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from cell_builders.documents import PROJECT
-from cell_builders.predecessor import BUDGET, RUNNING, THEIR_HASH, WAITING, Installation
+from cell_builders.predecessor import BUDGET, RUNNING, WAITING, Installation
 from cell_builders.quota_scenes import (
     claim_commits,
     claims,
@@ -18,6 +18,7 @@ from cell_builders.quota_scenes import (
     recorded_uid,
     times,
 )
+from cell_builders.recording import THEIR_HASH
 from cell_builders.world import (
     Process,
     World,

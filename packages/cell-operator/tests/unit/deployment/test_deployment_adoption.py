@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from cell_builders.deployments import a_seen, an_instance
-from cell_builders.predecessor import recorded
+from cell_builders.recording import recorded
 
 from compute_api_types import labels
 from compute_api_types.crd import derive_crds

@@ -334,6 +334,7 @@ async def test_what_is_no_review_of_ours_is_refused_and_never_admitted(house: Ho
 
 
 @pytest.mark.parametrize("depth", [130, 900, 5000])
+@pytest.mark.spec("AT-21")
 async def test_a_review_that_is_too_deep_is_refused_with_its_reason(
     house: House, depth: int
 ) -> None:
