@@ -320,12 +320,12 @@ def _owner(found: JsonObject) -> JsonObject:
 
 
 def _identity(found: JsonObject) -> JsonObject:
-    """All that adopting an object would change; a gate is opened by quota alone."""
+    """All that adopting an object would change."""
     return {
         "uid": uid_of(found),
         "labels": {**labels_of(found)},
         "owners": list[JsonValue](owners_of(found)),
-        "hash": text_at(found, "spec", "controller", "templateHash"),
+        "spec": found["spec"],
         "adopted": ADOPTED in annotations_of(found),
     }
 

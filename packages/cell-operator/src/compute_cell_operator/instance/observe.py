@@ -12,7 +12,7 @@ from typing import Final
 
 from compute_api_types import conditions, labels
 from compute_api_types.meta import TimestampError, parse_timestamp
-from compute_cell_operator.kinds import INSTANCE, NAMESPACE
+from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_cell_operator.network.observe import observe_refusal
 from compute_cell_operator.network.state import State
 from compute_cell_operator.quota_gate.evidence import Known, Payer, derive_payer, derive_said
@@ -25,6 +25,7 @@ from compute_operator_kit.keys import ObjectKey
 from compute_operator_kit.objects import Metadata, Snapshot
 from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
 
+_DEPLOYMENT: Final = (DEPLOYMENT.api_version, DEPLOYMENT.kind)
 _STATUSES: Final = frozenset({"True", "False", "Unknown"})
 
 
@@ -79,10 +80,20 @@ class Surroundings:
     networking: State
 
 
+def has_foreign_controller(metadata: Metadata) -> bool:
+    """Whether something else than a deployment controls the Instance: it only looks like one of
+    ours, and nothing of it is changed, claimed for or shown (operations.md OU-03).
+    """
+    owner = metadata.controller
+    return owner is not None and (owner.api_version, owner.kind) != _DEPLOYMENT
+
+
 def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None:
-    """None where the Instance is absent, or its cache cannot be believed."""
+    """None where the Instance is absent or another controller's, or its cache cannot be
+    believed.
+    """
     found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
-    if not isinstance(found, Snapshot):
+    if not isinstance(found, Snapshot) or has_foreign_controller(found.metadata):
         return None
     body = found.read()  # shared: nothing below changes it
     known = Known(

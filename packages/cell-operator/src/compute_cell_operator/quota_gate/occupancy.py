@@ -16,7 +16,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from compute_api_types import names, reasons
-from compute_cell_operator.instance.observe import read_denied_since, read_instance
+from compute_cell_operator.instance.observe import (
+    has_foreign_controller,
+    read_denied_since,
+    read_instance,
+)
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_cell_operator.quota_gate.claim import Occupant
 from compute_cell_operator.quota_gate.evidence import Payer, derive_payer, derive_requests
@@ -67,14 +71,17 @@ Occupancy: TypeAlias = Occupied | Vacant
 
 
 def observe_slot(key: ObjectKey, caches: Caches) -> Occupancy | None:
-    """Who is in the slot of this name; None where a cache cannot be believed."""
+    """What is in the slot of this name; None where that is another controller's, or a cache cannot
+    be believed.
+    """
     found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
     namespace = caches.view(key.plane, NAMESPACE).get("", key.namespace)
     if isinstance(found, Unreadable) or isinstance(namespace, Unreadable):
         return None
     payer = derive_payer(namespace.metadata) if isinstance(namespace, Snapshot) else None
     if isinstance(found, Snapshot):
-        return Occupied(read_subject(found), payer)
+        is_foreign = has_foreign_controller(found.metadata)
+        return None if is_foreign else Occupied(read_subject(found), payer)
     desired = observe_desired(key, caches)
     if isinstance(desired, Unreadable):
         return None

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from compute_api_types import labels
+from compute_cell_operator.instance.observe import has_foreign_controller
 from compute_cell_operator.write_back.observe import Document, HubAnswer, Seen
 from compute_operator_kit.objects import Absent, Metadata, Unreadable
 
@@ -56,6 +57,12 @@ def linking_labels_are_there(seen: Seen, _: HubAnswer) -> Obstacle | None:
     if not missing:
         return None
     return Refusal(RefusalReason.MISSING_LABELS, f"labels missing: {', '.join(missing)}")
+
+
+def instance_has_no_other_controller(seen: Seen, _: HubAnswer) -> Obstacle | None:
+    if not has_foreign_controller(seen.instance.metadata):
+        return None
+    return Refusal(RefusalReason.FOREIGN_OWNER, "the Instance has another controller")
 
 
 def namespaces_name_the_same_project(seen: Seen, hub: HubAnswer) -> Obstacle | None:
@@ -129,6 +136,7 @@ def copy_has_no_other_controller(seen: Seen, hub: HubAnswer) -> Obstacle | None:
 
 FIRST_OBSTACLE: Final[tuple[Check, ...]] = (
     linking_labels_are_there,
+    instance_has_no_other_controller,
     namespaces_name_the_same_project,
     owner_lives_on_the_hub,
     owner_is_the_one_karmada_delivered,

@@ -24,6 +24,7 @@ from compute_cell_operator.quota_gate.findings import (
     Undecided,
     Unresolvable,
 )
+from compute_cell_operator.quota_gate.occupancy import observe_slot
 from compute_operator_kit.cache import Change, Entry
 from compute_operator_kit.keys import ObjectKey, Role, Uid
 from compute_operator_kit.objects import Snapshot
@@ -36,7 +37,13 @@ KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
 NOW = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
 OWNED: JsonObject = {
     "ownerReferences": [
-        {"apiVersion": "x/v1", "kind": "X", "name": "web", "uid": "d-1", "controller": True}
+        {
+            "apiVersion": "compute.datumapis.com/v1alpha",
+            "kind": "WorkloadDeployment",
+            "name": "web",
+            "uid": "d-1",
+            "controller": True,
+        }
     ]
 }
 IDENTITY: JsonObject = {
@@ -106,6 +113,15 @@ def around(
 
 
 GRANTED = Finding(Uid("uid-of-web-0"), REQUESTS, Granted("yours"))
+
+
+@pytest.mark.spec("OU-03")
+def test_an_instance_of_another_controller_is_left_alone() -> None:
+    owner: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x-1"}
+    metadata: JsonObject = {"ownerReferences": [{**owner, "controller": True}]}
+    caches = some_caches(a_snapshot(KEY, metadata, spec=SPEC, status={}))
+    assert observe(KEY, caches, around(GRANTED)) is None
+    assert observe_slot(KEY, caches) is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
+import msgspec
 import pytest
 
 from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
@@ -331,6 +332,18 @@ def test_exactly_the_missing_links_are_named(missing: list[str], copy: Document 
     assert {
         key for key in LINKS if key in message.removeprefix("labels missing: ").split(", ")
     } == {*missing}
+
+
+@pytest.mark.spec("OU-03")
+def test_an_instance_of_another_controller_is_not_written_back() -> None:
+    ours = an_instance()
+    stranger = replace(ours, metadata=replace_owners(ours.metadata, FOREIGN))
+    reason, _ = refusal_of(a_seen(Absent(), instance=stranger))
+    assert reason is RefusalReason.FOREIGN_OWNER
+
+
+def replace_owners(metadata: Metadata, *owners: OwnerReference) -> Metadata:
+    return msgspec.structs.replace(metadata, owners=owners)
 
 
 @pytest.mark.parametrize("key", IDENTITY)
