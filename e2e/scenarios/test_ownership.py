@@ -77,8 +77,8 @@ async def test_a_copy_goes_with_its_hub_deployment_and_does_not_come_back(world:
         "namespace": cell.namespace,
         "labels": labels_of(instance),
     }
+    # While the Instance stays, the claim of its slot does.
     world.backend.leave(cell.name, INSTANCE, f"{cell.namespace}/{NAME}")
-    # The Instance stays, and with it the claim of its slot.
     world.backend.leave(project.name, CLAIM, f"{project.namespace}/instance-{NAME}")
     await cell.create(instance)
     await world.eventually(lambda: hub.get(INSTANCE, NAME))
@@ -86,6 +86,9 @@ async def test_a_copy_goes_with_its_hub_deployment_and_does_not_come_back(world:
     await world.eventually(lambda: hub.expect_gone(INSTANCE, NAME), within(60, real=300))
     await world.stays(lambda: hub.expect_gone(INSTANCE, NAME), within(100))
     await cell.get(INSTANCE, NAME)
+    # Left alone, its claim would be reported as one that no deployment backs.
+    await cell.delete(INSTANCE, NAME)
+    await world.eventually(lambda: project.expect_gone(CLAIM, f"instance-{NAME}"), within(60))
 
 
 @pytest.mark.spec("E-15")

@@ -83,6 +83,8 @@ class HubNamespaces:
         if state is not SourceState.GONE:
             self._gone.pop(empty.key, None)
             return Observed(empty, state)
+        view = caches.view(HUB, NAMESPACE)
+        self._gone = {key: gone for key, gone in self._gone.items() if view.entry("", key.name)}
         now, plane = self._tools.clock.monotonic(), empty.source.plane
         since = self._gone.setdefault(empty.key, GoneSource(plane, now)).since
         missing = sum(gone.plane == plane for gone in self._gone.values())
@@ -116,9 +118,8 @@ class ReclaimSteps:
 
 
 def map_namespace(change: Change, _: Caches) -> Iterator[ObjectKey]:
-    """A hub namespace that came or went; what else changes of it is federation's to repair."""
-    is_new_or_gone = change.before is None or change.after is None
-    if is_new_or_gone and names.parse_hub_namespace(change.key.name) is not None:
+    """A hub namespace that came; what else changes of it is federation's to repair."""
+    if change.before is None and names.parse_hub_namespace(change.key.name) is not None:
         yield change.key
 
 
