@@ -32,8 +32,8 @@ from e2e.world import World, within
 
 NEEDS = Needs(has_quota=True)
 LAYOUT = Layout(frozenset({DFW.name}))
-# These only delete, which leaves no field manager; the scenarios in which they do (`test_claims.py`,
-# `test_ownership.py`) are judged by S19 too.
+# These only delete, which leaves no field manager; the scenarios in which they do, `test_claims.py`
+# and `test_ownership.py`, are judged by S19 too.
 DELETERS = {
     Signed(f"{MANAGEMENT_AGENT} (claims)", "compute-claims"),
     Signed(f"{MANAGEMENT_AGENT} (hub-namespace)", "compute-federation"),
