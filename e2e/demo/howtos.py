@@ -56,12 +56,14 @@ LAST: Final = (
 )
 Say = Callable[[str], None]
 # kubectl ends with 0 also where nothing matches a selector, and a page would show a command that
-# shows nothing. Its output goes on as it was, to a pipe, a file or a variable.
+# shows nothing; `--ignore-not-found` states that this may be so. Its output goes on as it was, to a
+# pipe, a file or a variable.
 PRINTING: Final = """kubectl() {
   local printed status=0
   printed=$(command kubectl "$@"; code=$?; echo .; exit $code) || status=$?
   printed=${printed%.}
   printf %s "$printed"
+  case " $* " in *" --ignore-not-found "*) return $status;; esac
   if [ $status -eq 0 ] && [ -z "$printed" ]; then
     echo "kubectl $*: printed nothing" >&2
     return 1
