@@ -1,5 +1,4 @@
 """A controller runtime for asyncio: one process, many control planes.
 
-Nothing is re-exported here: a package that gathered everything would drag the network into pure
-modules.
+Nothing is exported here: importing a pure module would otherwise import the network too.
 """

@@ -10,50 +10,50 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compute_operator_kit.apply import Applier, Session
-from compute_operator_kit.apply.desk import Means
-from compute_operator_kit.errors import (
+from compute_operator_kit.apply.applier import Applier, Session
+from compute_operator_kit.apply.context import ApplyDeps
+from compute_operator_kit.apply.write_expectations import WriteExpectations
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient, Preconditions
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.errors import (
     ConflictError,
     ForbiddenError,
     InvalidSpecError,
     OutcomeUnknownError,
     TransientError,
 )
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.intents import (
+from compute_operator_kit.core.json import JsonObject, JsonValue, member_object
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.core.objects import Absent, OwnerReference, Snapshot
+from compute_operator_kit.intents.intents import (
     AddFinalizer,
     Delete,
-    Emit,
     Ensure,
-    IfGone,
-    IfNone,
-    IfUnchanged,
     Intent,
-    OnlyUnder,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
     RemoveGate,
+    RequeueAfter,
+    RequireExists,
+    RequireGone,
+    RequireNone,
+    RequireUnchanged,
     SetStatus,
-    Wait,
 )
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
-from compute_operator_kit.kube import Kube, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.objects import Absent, OwnerReference, Snapshot
-from compute_operator_kit.outcomes import Effect, Outcome
-from compute_operator_kit.planes import Plane, Planes, Setting, Watched
-from compute_operator_kit.testing import FakeLeadership, FakeRecorder
-from compute_operator_kit.wire import JsonObject, JsonValue, member_object
-from compute_operator_kit.write_gate import WriteGate
+from compute_operator_kit.intents.outcomes import Effect, Outcome
+from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.testing.fakes import FakeEventRecorder, FakeLeadership
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.clock import VirtualClock, run
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
-from compute_sim_planes.faults import FaultyTransport, Injector
+from compute_sim_planes.faults.injection import FaultyTransport, Injector
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.time.clock import VirtualClock, run
 
 HUB = PlaneName("hub")
 THING = Kind("example.datumapis.com", "v1", "things", "Thing")
@@ -96,7 +96,7 @@ ONLY_TEXT: JsonObject = {"type": "object", "properties": {"text": {"type": "stri
 
 
 class Workshop:
-    """One plane, one writer, and a stranger who writes there too."""
+    """One plane with our applier and another writer."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -105,31 +105,33 @@ class Workshop:
         parts = PlaneParts(clock=clock, identities=clock.identities)
         self.server = SimulatedPlane("hub", parts)
         self.leadership = FakeLeadership()
-        self.recorder = FakeRecorder()
-        watched = [Watched(Role.HUB, THING), Watched(Role.HUB, PRUNED)]
-        setting = Setting(clock=clock, random=clock.random("workshop"))
+        self.recorder = FakeEventRecorder()
+        watched = [CachedKind(Role.HUB, THING), CachedKind(Role.HUB, PRUNED)]
+        setting = RegistryDeps(clock=clock, random=clock.random("workshop"))
         self.planes = Planes(self._connect, watched, setting)
-        self.gate = WriteGate(self.planes.find_store)
-        means = Means(
+        self.gate = WriteExpectations(self.planes.find_store)
+        means = ApplyDeps(
             planes=self.planes,
             clock=clock,
             leadership=self.leadership,
             recorder=self.recorder,
         )
-        self.applier = Applier(means, Writer("maker", "compute-maker"), self.gate)
+        self.applier = Applier(means, FieldOwner("maker", "compute-maker"), self.gate)
 
-    def _connect(self, plane: Plane, lane: Lane) -> Kube:
+    def _connect(self, plane: Plane, lane: FlowControl) -> KubeClient:
         faulty = FaultyTransport(self.server.connect(), self.injector, plane="hub", kinds=_kinds)
         transport = RecordingTransport(
             faulty, self.history, plane="hub", identity="maker", kinds=_kinds
         )
-        return KubeHttp(Connection(plane.name, plane.role, transport, lane), Writer("x", "x"))
+        return HttpKubeClient(
+            RestConfig(plane.name, plane.role, transport, lane), FieldOwner("x", "x")
+        )
 
     @property
-    def stranger(self) -> Kube:
-        lane = Lane(HUB, self.clock)
-        connection = Connection(HUB, Role.HUB, self.server.connect(), lane)
-        return KubeHttp(connection, Writer("stranger", "stranger"))
+    def stranger(self) -> KubeClient:
+        lane = FlowControl(HUB, self.clock)
+        connection = RestConfig(HUB, Role.HUB, self.server.connect(), lane)
+        return HttpKubeClient(connection, FieldOwner("stranger", "stranger"))
 
     async def open(self) -> None:
         manifests = [definition(THING, ANYTHING), definition(PRUNED, ONLY_TEXT)]
@@ -142,7 +144,7 @@ class Workshop:
         await self.server.close()
 
     async def catch_up(self) -> None:
-        """Until the caches have seen everything."""
+        """Waits until the caches have seen all events."""
         await self.clock.sleep(SECOND)
 
     def begin(self) -> Session:
@@ -172,8 +174,8 @@ class Workshop:
         return made
 
     async def read(self, key: ObjectKey = KEY) -> JsonObject | None:
-        found = await self.stranger.get(key)
-        return None if isinstance(found, Absent) else found.decode()
+        existing = await self.stranger.get(key)
+        return None if isinstance(existing, Absent) else existing.decode()
 
     def strike(self, action: Action, at: Point, status: int = 503, reason: str = "") -> None:
         self.injector.arm(Fault("C", action, at, Parameters(status=status, reason=reason)))
@@ -208,8 +210,8 @@ def play(scenario: Callable[[Workshop], Awaitable[None]]) -> None:
     run(main, seed=1, start=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def wanted(text: str = "hi", **labels: str) -> Owned:
-    return Owned(labels=labels, whole={"spec": {"text": text}})
+def wanted(text: str = "hi", **labels: str) -> OwnedFields:
+    return OwnedFields(labels=labels, replace={"spec": {"text": text}})
 
 
 # Ensure ----------------------------------------------------------------------------------------
@@ -219,14 +221,14 @@ def test_what_is_missing_is_created_with_what_it_is_born_with() -> None:
     async def scenario(workshop: Workshop) -> None:
         intent = Ensure(
             KEY,
-            Owned(labels={"a": "1"}, parts={"spec": {"text": "hi"}}),
+            OwnedFields(labels={"a": "1"}, merge={"spec": {"text": "hi"}}),
             "Missing",
             initial={"spec": {"size": 3}},
         )
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
-        found = await workshop.read()
-        assert found is not None
-        assert found["spec"] == {"text": "hi", "size": 3}
+        stored = await workshop.read()
+        assert stored is not None
+        assert stored["spec"] == {"text": "hi", "size": 3}
 
     play(scenario)
 
@@ -251,10 +253,10 @@ def test_an_update_changes_our_fields_and_keeps_what_others_wrote_meanwhile() ->
         await workshop.stranger.patch_merge(KEY, patch)
         intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=made.metadata.uid)
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
-        found = await workshop.read()
-        assert found is not None
-        assert found["spec"] == {"text": "hi"}
-        labels = member_object(found, "metadata")["labels"]
+        stored = await workshop.read()
+        assert stored is not None
+        assert stored["spec"] == {"text": "hi"}
+        labels = member_object(stored, "metadata")["labels"]
         assert labels == {"a": "1", "b": "2", "late": "1"}
 
     play(scenario)
@@ -269,9 +271,9 @@ def test_a_first_label_map_is_never_set_over_one_that_came_meanwhile() -> None:
         assert isinstance(outcome.error, ConflictError)
         await workshop.catch_up()
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
-        found = await workshop.read()
-        assert found is not None
-        assert member_object(found, "metadata")["labels"] == {"a": "1", "late": "1"}
+        stored = await workshop.read()
+        assert stored is not None
+        assert member_object(stored, "metadata")["labels"] == {"a": "1", "late": "1"}
 
     play(scenario)
 
@@ -302,9 +304,9 @@ def test_an_update_of_an_object_replaced_behind_the_cache_is_refused_by_the_serv
         }
         await workshop.stranger.create(KEY, {**again, "metadata": {"name": "web"}})
         assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
-        found = await workshop.read()
-        assert found is not None
-        assert found["spec"] == {"text": "other"}
+        stored = await workshop.read()
+        assert stored is not None
+        assert stored["spec"] == {"text": "other"}
 
     play(scenario)
 
@@ -331,9 +333,9 @@ def test_a_name_taken_by_a_stranger_is_never_adopted() -> None:
         outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
         assert isinstance(outcome.error, ConflictError)
         assert outcome.reason == "AlreadyExists"
-        found = await workshop.read()
-        assert found is not None
-        assert found["spec"] == {"text": "theirs"}
+        stored = await workshop.read()
+        assert stored is not None
+        assert stored["spec"] == {"text": "theirs"}
 
     play(scenario)
 
@@ -349,9 +351,9 @@ def test_a_name_taken_behind_the_cache_holds_the_key_until_the_cache_has_seen_it
         await workshop.stranger.create(KEY, theirs)
         outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
         assert isinstance(outcome.error, ConflictError)
-        assert workshop.gate.ensure_ready(ROOT) is not None
+        assert workshop.gate.find_unmet(ROOT) is not None
         await workshop.catch_up()
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)
 
@@ -373,7 +375,9 @@ def test_a_field_that_the_server_prunes_is_sent_once_per_change_and_not_at_rest(
         made = await workshop.make(key, spec={"text": "hi"})
 
         async def ensure(spec: JsonObject) -> Effect:
-            intent = Ensure(key, Owned(whole={"spec": spec}), "Drifted", uid=made.metadata.uid)
+            intent = Ensure(
+                key, OwnedFields(replace={"spec": spec}), "Drifted", uid=made.metadata.uid
+            )
             outcome = await workshop.carry_out_one(intent)
             await workshop.catch_up()
             return outcome.effect
@@ -396,7 +400,7 @@ def test_a_provisional_difference_waits_for_its_moment_and_no_longer() -> None:
 
         async def ensure(text: str, *, provisional: bool) -> Outcome:
             intent = Ensure(
-                KEY, wanted(text), "Drifted", uid=made.metadata.uid, provisional=provisional
+                KEY, wanted(text), "Drifted", uid=made.metadata.uid, may_defer=provisional
             )
             return await workshop.carry_out_one(intent)
 
@@ -415,7 +419,7 @@ def test_a_provisional_difference_waits_for_its_moment_and_no_longer() -> None:
 def test_what_is_not_provisional_goes_out_at_once() -> None:
     async def scenario(workshop: Workshop) -> None:
         made = await workshop.make(spec={"text": "old"})
-        first = Ensure(KEY, wanted("one"), "Drifted", uid=made.metadata.uid, provisional=True)
+        first = Ensure(KEY, wanted("one"), "Drifted", uid=made.metadata.uid, may_defer=True)
         assert (await workshop.carry_out_one(first)).effect is Effect.HELD
         final = Ensure(KEY, wanted("two"), "Drifted", uid=made.metadata.uid)
         assert (await workshop.carry_out_one(final)).effect is Effect.WRITTEN
@@ -426,7 +430,7 @@ def test_what_is_not_provisional_goes_out_at_once() -> None:
 def test_a_create_may_be_provisional_with_a_moment_of_its_own() -> None:
     async def scenario(workshop: Workshop) -> None:
         gather = timedelta(milliseconds=100)
-        intent = Ensure(KEY, wanted(), "Missing", provisional=True, settle=gather)
+        intent = Ensure(KEY, wanted(), "Missing", may_defer=True, defer_for=gather)
         assert (await workshop.carry_out_one(intent)).wait == gather
         await workshop.clock.sleep(gather)
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
@@ -439,8 +443,8 @@ def test_a_create_may_be_provisional_with_a_moment_of_its_own() -> None:
 
 def test_a_child_is_made_only_under_a_live_parent() -> None:
     async def scenario(workshop: Workshop) -> None:
-        under = OnlyUnder(ROOT, lock=ROOT)
-        intent = Ensure(KEY, wanted(), "Missing", only_under=under)
+        under = RequireExists(ROOT, lock=ROOT)
+        intent = Ensure(KEY, wanted(), "Missing", requires=under)
         refused = await workshop.carry_out_one(intent)
         assert (refused.effect, refused.wait) == (Effect.REFUSED, SECOND)
         assert "is absent" in refused.reason
@@ -458,17 +462,17 @@ def test_a_child_is_made_only_under_a_live_parent() -> None:
 def test_children_that_come_together_ask_for_their_parent_once() -> None:
     async def scenario(workshop: Workshop) -> None:
         parent = await workshop.make(ROOT)
-        under = OnlyUnder(ROOT, lock=ROOT)
+        under = RequireExists(ROOT, lock=ROOT)
         for number in range(5):
             key = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, f"child-{number}")
-            child = Ensure(key, wanted(), "Missing", only_under=under)
+            child = Ensure(key, wanted(), "Missing", requires=under)
             assert (await workshop.carry_out_one(child)).effect is Effect.WRITTEN
         assert workshop.reads(ROOT) == 1
-        # Whoever deletes under that lock is believed at once, though no cache has seen it yet.
-        none = IfNone(HUB, THING, {"of": "root"}, lock=ROOT)
-        removed = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        # A delete under that lock counts at once, although no cache has seen it yet.
+        none = RequireNone(HUB, THING, {"of": "root"}, lock=ROOT)
+        removed = Delete(ROOT, parent.metadata.uid, "Unused", require_none=none)
         assert (await workshop.carry_out_one(removed)).effect is Effect.WRITTEN
-        late = Ensure(KEY, wanted(), "Missing", only_under=under)
+        late = Ensure(KEY, wanted(), "Missing", requires=under)
         assert "is absent" in (await workshop.carry_out_one(late)).reason
 
     play(scenario)
@@ -478,13 +482,13 @@ def test_children_that_come_together_ask_for_their_parent_once() -> None:
 def test_a_child_of_one_parent_is_not_made_under_another_of_its_name() -> None:
     async def scenario(workshop: Workshop) -> None:
         parent = await workshop.make(ROOT)
-        under = OnlyUnder(ROOT, lock=ROOT, uid=parent.metadata.uid)
-        other = OnlyUnder(ROOT, lock=ROOT, uid=Uid("of-another"))
-        # What was found of the one is not believed of the other.
+        under = RequireExists(ROOT, lock=ROOT, uid=parent.metadata.uid)
+        other = RequireExists(ROOT, lock=ROOT, uid=Uid("of-another"))
+        # The read of one parent does not count for the other.
         first = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, "first")
-        made = await workshop.carry_out_one(Ensure(first, wanted(), "Missing", only_under=under))
+        made = await workshop.carry_out_one(Ensure(first, wanted(), "Missing", requires=under))
         assert made.effect is Effect.WRITTEN
-        refused = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing", only_under=other))
+        refused = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing", requires=other))
         assert refused.effect is Effect.REFUSED
         assert "is another object" in refused.reason
 
@@ -501,11 +505,11 @@ def test_a_root_that_its_child_is_refused_under_waits_until_the_cache_has_seen_i
         root = await workshop.make(ROOT, metadata={"finalizers": finalizers})
         uid = root.metadata.uid
         await workshop.stranger.delete(ROOT, preconditions=Preconditions(uid))
-        child = Ensure(KEY, wanted(), "Missing", only_under=OnlyUnder(ROOT, lock=ROOT, uid=uid))
+        child = Ensure(KEY, wanted(), "Missing", requires=RequireExists(ROOT, lock=ROOT, uid=uid))
         assert (await workshop.carry_out_one(child)).effect is Effect.REFUSED
-        assert workshop.gate.ensure_ready(ROOT) is not None
+        assert workshop.gate.find_unmet(ROOT) is not None
         await workshop.catch_up()
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)
 
@@ -516,24 +520,24 @@ def test_a_parent_that_is_not_the_root_holds_nothing_back() -> None:
         parent = await workshop.make(other)
         uid = parent.metadata.uid
         await workshop.stranger.delete(other, preconditions=Preconditions(uid))
-        child = Ensure(KEY, wanted(), "Missing", only_under=OnlyUnder(other, lock=other, uid=uid))
+        child = Ensure(KEY, wanted(), "Missing", requires=RequireExists(other, lock=other, uid=uid))
         assert (await workshop.carry_out_one(child)).effect is Effect.REFUSED
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)
 
 
 @pytest.mark.spec("FS-01")
-def test_a_root_whose_status_meets_nothing_waits_until_the_cache_has_seen_it_go() -> None:
+def test_a_root_that_is_gone_for_its_status_waits_until_the_cache_has_seen_it() -> None:
     async def scenario(workshop: Workshop) -> None:
         root = await workshop.make(ROOT)
-        found = root.metadata
-        await workshop.stranger.delete(ROOT, preconditions=Preconditions(found.uid))
-        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        metadata = root.metadata
+        await workshop.stranger.delete(ROOT, preconditions=Preconditions(metadata.uid))
+        status = SetStatus(ROOT, metadata.uid, metadata.resource_version, {"a": 1}, "Reported")
         assert (await workshop.carry_out_one(status)).effect is Effect.SKIPPED
-        assert workshop.gate.ensure_ready(ROOT) is not None
+        assert workshop.gate.find_unmet(ROOT) is not None
         await workshop.catch_up()
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)
 
@@ -544,7 +548,7 @@ def test_a_parent_goes_only_when_no_child_is_left(*, counts_deleting: bool) -> N
         parent = await workshop.make(ROOT)
         metadata: JsonObject = {"labels": {"of": "root"}, "finalizers": ["f/g"]}
         child = await workshop.make(KEY, metadata=metadata)
-        none = IfNone(
+        none = RequireNone(
             HUB,
             THING,
             {"of": "root"},
@@ -552,7 +556,7 @@ def test_a_parent_goes_only_when_no_child_is_left(*, counts_deleting: bool) -> N
             counts_deleting=counts_deleting,
             lock=ROOT,
         )
-        intent = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        intent = Delete(ROOT, parent.metadata.uid, "Unused", require_none=none)
         assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
         await workshop.stranger.delete(KEY, preconditions=Preconditions(child.metadata.uid))
         expected = Effect.REFUSED if counts_deleting else Effect.WRITTEN
@@ -564,9 +568,9 @@ def test_a_parent_goes_only_when_no_child_is_left(*, counts_deleting: bool) -> N
 def test_deleting_a_parent_and_making_a_child_exclude_each_other() -> None:
     async def scenario(workshop: Workshop) -> None:
         parent = await workshop.make(ROOT)
-        make = Ensure(KEY, wanted(of="root"), "Missing", only_under=OnlyUnder(ROOT, lock=ROOT))
-        none = IfNone(HUB, THING, {"of": "root"}, lock=ROOT)
-        remove = Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+        make = Ensure(KEY, wanted(of="root"), "Missing", requires=RequireExists(ROOT, lock=ROOT))
+        none = RequireNone(HUB, THING, {"of": "root"}, lock=ROOT)
+        remove = Delete(ROOT, parent.metadata.uid, "Unused", require_none=none)
         await asyncio.gather(workshop.carry_out(make), workshop.carry_out(remove))
         child, root = await workshop.read(KEY), await workshop.read(ROOT)
         assert (child is None) == (root is None), "a child without a parent"
@@ -578,13 +582,13 @@ def test_deleting_a_parent_and_making_a_child_exclude_each_other() -> None:
 def test_a_copy_goes_only_when_its_source_is_gone() -> None:
     async def scenario(workshop: Workshop) -> None:
         source, copy = await workshop.make(ROOT), await workshop.make(KEY)
-        intent = Delete(KEY, copy.metadata.uid, "Orphaned", if_gone=IfGone(ROOT))
+        intent = Delete(KEY, copy.metadata.uid, "Orphaned", require_gone=RequireGone(ROOT))
         assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
-        other = IfGone(ROOT, uid=Uid("of-another"))
+        other = RequireGone(ROOT, uid=Uid("of-another"))
         await workshop.stranger.delete(ROOT, preconditions=Preconditions(source.metadata.uid))
         await workshop.make(ROOT)
         assert (await workshop.carry_out_one(intent)).effect is Effect.REFUSED
-        intent = Delete(KEY, copy.metadata.uid, "Orphaned", if_gone=other)
+        intent = Delete(KEY, copy.metadata.uid, "Orphaned", require_gone=other)
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
 
     play(scenario)
@@ -593,21 +597,23 @@ def test_a_copy_goes_only_when_its_source_is_gone() -> None:
 def test_a_decision_is_carried_out_only_while_what_it_was_derived_from_stands() -> None:
     async def scenario(workshop: Workshop) -> None:
         source, orphan = await workshop.make(ROOT, spec={"a": 1}), await workshop.make(KEY)
-        found = source.metadata
+        metadata = source.metadata
 
-        def remove(guard: IfUnchanged) -> Delete:
-            return Delete(KEY, orphan.metadata.uid, "Orphaned", if_unchanged=guard)
+        def remove(guard: RequireUnchanged) -> Delete:
+            return Delete(KEY, orphan.metadata.uid, "Orphaned", require_unchanged=guard)
 
-        same_version = remove(IfUnchanged(ROOT, found.uid, found.resource_version))
-        same_generation = remove(IfUnchanged(ROOT, found.uid, generation=found.generation))
+        same_version = remove(RequireUnchanged(ROOT, metadata.uid, metadata.resource_version))
+        same_generation = remove(
+            RequireUnchanged(ROOT, metadata.uid, generation=metadata.generation)
+        )
         await workshop.stranger.patch_merge(ROOT, {"metadata": {"labels": {"x": "y"}}})
         assert "another version" in (await workshop.carry_out_one(same_version)).reason
         await workshop.stranger.patch_merge(ROOT, {"spec": {"a": 2}})
         assert "another generation" in (await workshop.carry_out_one(same_generation)).reason
-        gone = remove(IfUnchanged(ROOT, Uid("of-another")))
+        gone = remove(RequireUnchanged(ROOT, Uid("of-another")))
         assert "is gone" in (await workshop.carry_out_one(gone)).reason
         assert await workshop.read(KEY) is not None
-        still = remove(IfUnchanged(ROOT, found.uid, generation=found.generation + 1))
+        still = remove(RequireUnchanged(ROOT, metadata.uid, generation=metadata.generation + 1))
         assert (await workshop.carry_out_one(still)).effect is Effect.WRITTEN
 
     play(scenario)
@@ -617,14 +623,14 @@ def test_a_guard_that_cannot_be_asked_refuses_by_failing() -> None:
     async def scenario(workshop: Workshop) -> None:
         parent = await workshop.make(ROOT)
         workshop.strike(Action.ERROR, Point(verb="list", kind="Thing"), status=503)
-        none = IfNone(HUB, THING, {"of": "root"})
+        none = RequireNone(HUB, THING, {"of": "root"})
         outcome = await workshop.carry_out_one(
-            Delete(ROOT, parent.metadata.uid, "Unused", if_none=none)
+            Delete(ROOT, parent.metadata.uid, "Unused", require_none=none)
         )
         assert outcome.effect is Effect.FAILED
         unserved = Kind("example.datumapis.com", "v1", "ghosts", "Ghost")
         outcome = await workshop.carry_out_one(
-            Delete(ROOT, parent.metadata.uid, "Unused", if_none=IfNone(HUB, unserved, {}))
+            Delete(ROOT, parent.metadata.uid, "Unused", require_none=RequireNone(HUB, unserved, {}))
         )
         assert outcome.reason == "ListIncomplete"
         assert await workshop.read(ROOT) is not None
@@ -674,13 +680,15 @@ def test_a_stale_delete_never_hits_the_fresh_object_of_the_same_name() -> None:
 def test_a_status_is_written_on_the_version_it_was_derived_from() -> None:
     async def scenario(workshop: Workshop) -> None:
         made = await workshop.make(spec={"text": "hi"})
-        found = made.metadata
-        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        metadata = made.metadata
+        intent = SetStatus(
+            KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"
+        )
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
         await workshop.catch_up()
         assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
         assert workshop.sent() == ["update"]
-        stale = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Other"}, "Other")
+        stale = SetStatus(KEY, metadata.uid, metadata.resource_version, {"phase": "Other"}, "Other")
         assert isinstance((await workshop.carry_out_one(stale)).error, ConflictError)
         assert workshop.sent() == ["update"]
 
@@ -690,9 +698,11 @@ def test_a_status_is_written_on_the_version_it_was_derived_from() -> None:
 @pytest.mark.fault("C1")
 def test_a_status_derived_from_a_stale_view_is_refused_by_the_server() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make()).metadata
+        metadata = (await workshop.make()).metadata
         await workshop.stranger.patch_merge(KEY, {"status": {"theirs": 1}}, subresource="status")
-        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
+        intent = SetStatus(
+            KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"
+        )
         assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
         read = await workshop.read()
         assert read is not None
@@ -701,25 +711,25 @@ def test_a_status_derived_from_a_stale_view_is_refused_by_the_server() -> None:
     play(scenario)
 
 
-def test_a_status_goes_on_our_own_write_of_the_same_pass() -> None:
+def test_a_status_follows_an_own_write_of_the_same_reconcile() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec={"text": "old"})).metadata
+        metadata = (await workshop.make(spec={"text": "old"})).metadata
         outcomes = await workshop.carry_out(
-            Ensure(KEY, wanted(), "Drifted", uid=found.uid),
-            SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready"),
+            Ensure(KEY, wanted(), "Drifted", uid=metadata.uid),
+            SetStatus(KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"),
         )
         assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
 
     play(scenario)
 
 
-def test_a_status_does_not_go_on_our_own_write_if_that_brought_somebody_elses_status() -> None:
+def test_a_status_does_not_follow_an_own_write_that_brought_another_status() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec={"text": "old"})).metadata
+        metadata = (await workshop.make(spec={"text": "old"})).metadata
         await workshop.stranger.patch_merge(KEY, {"status": {"theirs": 1}}, subresource="status")
         outcomes = await workshop.carry_out(
-            Ensure(KEY, wanted(), "Drifted", uid=found.uid),
-            SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready"),
+            Ensure(KEY, wanted(), "Drifted", uid=metadata.uid),
+            SetStatus(KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"),
         )
         assert outcomes[0].effect is Effect.WRITTEN
         assert isinstance(outcomes[1].error, ConflictError)
@@ -727,14 +737,14 @@ def test_a_status_does_not_go_on_our_own_write_if_that_brought_somebody_elses_st
     play(scenario)
 
 
-def test_the_status_of_what_this_pass_makes_is_written_with_it() -> None:
+def test_the_status_of_an_object_that_this_reconcile_creates_is_written_with_it() -> None:
     async def scenario(workshop: Workshop) -> None:
         status = SetStatus(KEY, None, "", {"phase": "Ready"}, "Ready")
         outcomes = await workshop.carry_out(Ensure(KEY, wanted(), "Missing"), status)
         assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
-        found = await workshop.read()
-        assert found is not None
-        assert found["status"] == {"phase": "Ready"}
+        stored = await workshop.read()
+        assert stored is not None
+        assert stored["status"] == {"phase": "Ready"}
         await workshop.catch_up()
         assert (await workshop.carry_out_one(status)).effect is Effect.SKIPPED
 
@@ -743,9 +753,11 @@ def test_the_status_of_what_this_pass_makes_is_written_with_it() -> None:
 
 def test_the_status_of_an_object_that_vanished_is_no_error() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make()).metadata
-        intent = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
-        await workshop.stranger.delete(KEY, preconditions=Preconditions(found.uid))
+        metadata = (await workshop.make()).metadata
+        intent = SetStatus(
+            KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"
+        )
+        await workshop.stranger.delete(KEY, preconditions=Preconditions(metadata.uid))
         assert (await workshop.carry_out_one(intent)).effect is Effect.SKIPPED
         await workshop.catch_up()
         assert (await workshop.carry_out_one(intent)).effect is Effect.SKIPPED
@@ -774,9 +786,9 @@ def test_a_finalizer_and_its_annotation_travel_together() -> None:
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
         await workshop.catch_up()
         assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
-        found = await workshop.read()
-        assert found is not None
-        metadata = member_object(found, "metadata")
+        stored = await workshop.read()
+        assert stored is not None
+        metadata = member_object(stored, "metadata")
         assert metadata["finalizers"] == ["ours/f"]
         assert metadata["annotations"] == {"ours/a": "1"}
         assert workshop.sent() == ["patch"]
@@ -794,9 +806,9 @@ def test_finalizers_of_others_stay_where_they_are() -> None:
         assert (await workshop.carry_out_one(remove)).effect is Effect.WRITTEN
         await workshop.catch_up()
         assert (await workshop.carry_out_one(remove)).effect is Effect.EQUAL
-        found = await workshop.read()
-        assert found is not None
-        assert member_object(found, "metadata")["finalizers"] == ["theirs/a"]
+        stored = await workshop.read()
+        assert stored is not None
+        assert member_object(stored, "metadata")["finalizers"] == ["theirs/a"]
 
     play(scenario)
 
@@ -809,9 +821,9 @@ def test_a_finalizer_that_moved_in_its_list_is_not_mistaken_for_another() -> Non
         )
         remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done")
         assert isinstance((await workshop.carry_out_one(remove)).error, ConflictError)
-        found = await workshop.read()
-        assert found is not None
-        metadata = member_object(found, "metadata")
+        stored = await workshop.read()
+        assert stored is not None
+        metadata = member_object(stored, "metadata")
         assert metadata["finalizers"] == ["theirs/b", "theirs/a", "ours/f"]
 
     play(scenario)
@@ -834,11 +846,13 @@ def test_the_last_finalizer_lets_the_object_go_and_the_key_waits_for_that() -> N
         made = await workshop.make(metadata={"finalizers": ["ours/f"]})
         await workshop.stranger.delete(KEY, preconditions=Preconditions(made.metadata.uid))
         await workshop.catch_up()
-        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done", if_gone=IfGone(ROOT))
+        remove = RemoveFinalizer(
+            KEY, made.metadata.uid, "ours/f", "Done", require_gone=RequireGone(ROOT)
+        )
         assert (await workshop.carry_out_one(remove)).effect is Effect.WRITTEN
-        assert workshop.gate.ensure_ready(ROOT) is not None
+        assert workshop.gate.find_unmet(ROOT) is not None
         await workshop.catch_up()
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
         assert await workshop.read() is None
 
     play(scenario)
@@ -848,7 +862,9 @@ def test_a_finalizer_is_kept_while_a_guard_refuses() -> None:
     async def scenario(workshop: Workshop) -> None:
         await workshop.make(ROOT)
         made = await workshop.make(metadata={"finalizers": ["ours/f"]})
-        remove = RemoveFinalizer(KEY, made.metadata.uid, "ours/f", "Done", if_gone=IfGone(ROOT))
+        remove = RemoveFinalizer(
+            KEY, made.metadata.uid, "ours/f", "Done", require_gone=RequireGone(ROOT)
+        )
         assert (await workshop.carry_out_one(remove)).effect is Effect.REFUSED
         assert workshop.sent() == []
 
@@ -861,8 +877,8 @@ def gated(*names: str) -> JsonObject:
 
 def test_one_gate_is_removed_and_the_others_stay() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec=gated("Network", "Quota"))).metadata
-        intent = RemoveGate(KEY, found.uid, "Quota", "Granted", generation=found.generation)
+        metadata = (await workshop.make(spec=gated("Network", "Quota"))).metadata
+        intent = RemoveGate(KEY, metadata.uid, "Quota", "Granted", generation=metadata.generation)
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
         read = await workshop.read()
         assert read is not None
@@ -879,12 +895,12 @@ def test_a_gate_stays_when_the_object_was_changed_or_deleted_since_the_judgement
 ) -> None:
     async def scenario(workshop: Workshop) -> None:
         spec, finalizers = gated("Quota"), {"finalizers": ["theirs/a"]}
-        found = (await workshop.make(spec=spec, metadata=finalizers)).metadata
+        metadata = (await workshop.make(spec=spec, metadata=finalizers)).metadata
         if change is None:
-            await workshop.stranger.delete(KEY, preconditions=Preconditions(found.uid))
+            await workshop.stranger.delete(KEY, preconditions=Preconditions(metadata.uid))
         else:
             await workshop.stranger.patch_merge(KEY, change)
-        intent = RemoveGate(KEY, found.uid, "Quota", "Granted", generation=found.generation)
+        intent = RemoveGate(KEY, metadata.uid, "Quota", "Granted", generation=metadata.generation)
         assert isinstance((await workshop.carry_out_one(intent)).error, ConflictError)
         read = await workshop.read()
         assert read is not None
@@ -895,9 +911,9 @@ def test_a_gate_stays_when_the_object_was_changed_or_deleted_since_the_judgement
 
 def test_gates_removed_by_two_writers_at_once_never_come_back() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec=gated("Network", "Quota"))).metadata
-        network = RemoveGate(KEY, found.uid, "Network", "NetworkReady")
-        quota = RemoveGate(KEY, found.uid, "Quota", "Granted")
+        metadata = (await workshop.make(spec=gated("Network", "Quota"))).metadata
+        network = RemoveGate(KEY, metadata.uid, "Network", "NetworkReady")
+        quota = RemoveGate(KEY, metadata.uid, "Quota", "Granted")
         for _ in range(3):
             await asyncio.gather(workshop.carry_out(network), workshop.carry_out(quota))
             await workshop.catch_up()
@@ -912,8 +928,8 @@ def test_an_object_without_gates_or_without_their_parent_is_left_alone() -> None
     async def scenario(workshop: Workshop) -> None:
         absent = RemoveGate(KEY, Uid("u"), "Quota", "Granted")
         assert (await workshop.carry_out_one(absent)).effect is Effect.SKIPPED
-        found = (await workshop.make(spec={"controller": 7})).metadata
-        intent = RemoveGate(KEY, found.uid, "Quota", "Granted")
+        metadata = (await workshop.make(spec={"controller": 7})).metadata
+        intent = RemoveGate(KEY, metadata.uid, "Quota", "Granted")
         assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
         other = RemoveGate(KEY, Uid("of-another"), "Quota", "Granted")
         assert isinstance((await workshop.carry_out_one(other)).error, ConflictError)
@@ -923,10 +939,12 @@ def test_an_object_without_gates_or_without_their_parent_is_left_alone() -> None
 
 def test_a_gate_opens_only_on_a_status_that_stands() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec=gated("Quota"))).metadata
-        granted = SetStatus(KEY, found.uid, found.resource_version, {"granted": True}, "Granted")
+        metadata = (await workshop.make(spec=gated("Quota"))).metadata
+        granted = SetStatus(
+            KEY, metadata.uid, metadata.resource_version, {"granted": True}, "Granted"
+        )
         opened = RemoveGate(
-            KEY, found.uid, "Quota", "Granted", generation=found.generation, after=granted
+            KEY, metadata.uid, "Quota", "Granted", generation=metadata.generation, after=granted
         )
         at = Point(verb="update", kind="Thing", subresource="status")
         workshop.strike(Action.ERROR, at, status=409, reason="Conflict")
@@ -944,14 +962,14 @@ def test_a_gate_opens_only_on_a_status_that_stands() -> None:
 def test_an_event_tells_of_what_happened_now_and_of_nothing_else() -> None:
     async def scenario(workshop: Workshop) -> None:
         made = Ensure(KEY, wanted(), "Missing")
-        told = Emit(ROOT, Uid("u"), "Made", "made it", action="Making", after=made)
+        told = RecordEvent(ROOT, Uid("u"), "Made", "made it", action="Making", after=made)
         await workshop.carry_out(made, told)
         assert workshop.recorder.emitted == [told]
         await workshop.catch_up()
         outcomes = await workshop.carry_out(made, told)
         assert outcomes[1].effect is Effect.SKIPPED
         assert workshop.recorder.emitted == [told]
-        plain = Emit(ROOT, Uid("u"), "Odd", "odd", action="Looking", type="Warning")
+        plain = RecordEvent(ROOT, Uid("u"), "Odd", "odd", action="Looking", type="Warning")
         await workshop.carry_out(plain)
         assert workshop.recorder.emitted == [told, plain]
 
@@ -961,7 +979,7 @@ def test_an_event_tells_of_what_happened_now_and_of_nothing_else() -> None:
 def test_waiting_is_said_and_not_done() -> None:
     async def scenario(workshop: Workshop) -> None:
         before = workshop.clock.monotonic()
-        outcome = await workshop.carry_out_one(Wait(KEY, "Terminating", 9 * SECOND))
+        outcome = await workshop.carry_out_one(RequeueAfter(KEY, "Terminating", 9 * SECOND))
         assert (outcome.effect, outcome.wait) == (Effect.NOTED, 9 * SECOND)
         assert workshop.clock.monotonic() == before
 
@@ -973,7 +991,7 @@ def test_waiting_is_said_and_not_done() -> None:
 
 def test_a_failed_intent_stops_none_of_the_others() -> None:
     async def scenario(workshop: Workshop) -> None:
-        bad = Ensure(ROOT, Owned(labels={"not a label": "x"}), "Missing")
+        bad = Ensure(ROOT, OwnedFields(labels={"not a label": "x"}), "Missing")
         outcomes = await workshop.carry_out(bad, Ensure(KEY, wanted(), "Missing"))
         assert isinstance(outcomes[0].error, InvalidSpecError)
         assert outcomes[1].effect is Effect.WRITTEN
@@ -990,12 +1008,12 @@ def test_a_write_that_was_done_although_no_answer_came_is_known_to_be_done(actio
             Effect.WRITTEN
         )
         await workshop.catch_up()
-        found = await workshop.stranger.get(KEY)
-        assert isinstance(found, Snapshot)
-        uid = found.metadata.uid
+        existing = await workshop.stranger.get(KEY)
+        assert isinstance(existing, Snapshot)
+        uid = existing.metadata.uid
         owner = OwnerReference("v1", "Thing", "root", Uid("u1"))
         later: list[Intent] = [
-            Ensure(KEY, Owned(owners=(owner,)), "x", uid=uid),
+            Ensure(KEY, OwnedFields(owners=(owner,)), "x", uid=uid),
             AddFinalizer(KEY, uid, "ours/f", "x"),
             RemoveFinalizer(KEY, uid, "ours/f", "x"),
             Delete(KEY, uid, "x"),
@@ -1011,10 +1029,12 @@ def test_a_write_that_was_done_although_no_answer_came_is_known_to_be_done(actio
 @pytest.mark.fault("C5")
 def test_a_status_that_was_written_although_no_answer_came_is_known_to_be_written() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(spec=gated("Quota"))).metadata
+        metadata = (await workshop.make(spec=gated("Quota"))).metadata
         workshop.strike(Action.LOSE_REPLY, Point(verb="write", kind="Thing", times=0))
-        status = SetStatus(KEY, found.uid, found.resource_version, {"phase": "Ready"}, "Ready")
-        gate = RemoveGate(KEY, found.uid, "Quota", "Granted", after=status)
+        status = SetStatus(
+            KEY, metadata.uid, metadata.resource_version, {"phase": "Ready"}, "Ready"
+        )
+        gate = RemoveGate(KEY, metadata.uid, "Quota", "Granted", after=status)
         outcomes = await workshop.carry_out(status, gate)
         assert [outcome.effect for outcome in outcomes] == [Effect.WRITTEN, Effect.WRITTEN]
 
@@ -1022,7 +1042,7 @@ def test_a_status_that_was_written_although_no_answer_came_is_known_to_be_writte
 
 
 @pytest.mark.fault("C5")
-def test_a_write_that_was_not_done_stays_unknown_and_is_not_sent_twice_in_a_pass() -> None:
+def test_a_write_that_was_not_done_stays_unknown_and_is_not_sent_twice() -> None:
     async def scenario(workshop: Workshop) -> None:
         workshop.strike(Action.RESET, Point(verb="create", kind="Thing"))
         outcome = await workshop.carry_out_one(Ensure(KEY, wanted(), "Missing"))
@@ -1062,14 +1082,14 @@ def test_nothing_is_written_once_another_process_leads() -> None:
     async def scenario(workshop: Workshop) -> None:
         made = await workshop.make(metadata={"finalizers": ["ours/f"]})
         workshop.leadership.is_leading = False
-        found = made.metadata
+        metadata = made.metadata
         for intent in (
             Ensure(ROOT, wanted(), "x"),
-            Ensure(KEY, wanted(), "x", uid=found.uid),
-            Delete(KEY, found.uid, "x"),
-            SetStatus(KEY, found.uid, found.resource_version, {"a": 1}, "x"),
-            AddFinalizer(KEY, found.uid, "ours/g", "x"),
-            RemoveFinalizer(KEY, found.uid, "ours/f", "x"),
+            Ensure(KEY, wanted(), "x", uid=metadata.uid),
+            Delete(KEY, metadata.uid, "x"),
+            SetStatus(KEY, metadata.uid, metadata.resource_version, {"a": 1}, "x"),
+            AddFinalizer(KEY, metadata.uid, "ours/g", "x"),
+            RemoveFinalizer(KEY, metadata.uid, "ours/f", "x"),
         ):
             outcome = await workshop.carry_out_one(intent)
             assert isinstance(outcome.error, TransientError), intent
@@ -1083,15 +1103,15 @@ def test_a_kind_that_is_not_cached_is_read_from_its_plane() -> None:
     async def scenario(workshop: Workshop) -> None:
         namespaces = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
         key = ObjectKey(HUB, namespaces, "", "ns-1")
-        intent = Ensure(key, Owned(labels={"a": "1"}), "Missing")
+        intent = Ensure(key, OwnedFields(labels={"a": "1"}), "Missing")
         assert (await workshop.carry_out_one(intent)).effect is Effect.WRITTEN
         assert (await workshop.carry_out_one(intent)).effect is Effect.EQUAL
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)
 
 
-def test_a_pass_may_ask_a_plane_for_what_no_cache_has_seen_yet() -> None:
+def test_a_reconcile_may_read_live_what_no_cache_has_seen_yet() -> None:
     async def scenario(workshop: Workshop) -> None:
         session = workshop.begin()
         assert await session.read(KEY) == Absent()
@@ -1102,13 +1122,13 @@ def test_a_pass_may_ask_a_plane_for_what_no_cache_has_seen_yet() -> None:
     play(scenario)
 
 
-def test_what_a_pass_wrote_is_what_its_next_intent_sees() -> None:
+def test_what_a_reconcile_wrote_is_what_its_next_intent_sees() -> None:
     async def scenario(workshop: Workshop) -> None:
         session = workshop.begin()
         await session.apply(Plan.of(Ensure(KEY, wanted(), "Missing")))
-        found = await workshop.stranger.get(KEY)
-        assert isinstance(found, Snapshot)
-        intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=found.metadata.uid)
+        existing = await workshop.stranger.get(KEY)
+        assert isinstance(existing, Snapshot)
+        intent = Ensure(KEY, wanted(a="1"), "Drifted", uid=existing.metadata.uid)
         applied = await session.apply(Plan.of(intent))
         assert applied.outcomes[0].effect is Effect.WRITTEN
 
@@ -1123,30 +1143,30 @@ def test_what_a_pass_wrote_is_what_its_next_intent_sees() -> None:
 @pytest.mark.parametrize("way", ["edited", "gone"])
 def test_a_conflict_holds_the_key_until_the_cache_has_what_is_there(way: str) -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(ROOT)).metadata
+        metadata = (await workshop.make(ROOT)).metadata
         if way == "edited":
             await workshop.stranger.patch_merge(ROOT, {"spec": {"text": "edited"}})
         else:
-            await workshop.stranger.delete(ROOT, preconditions=Preconditions(found.uid))
+            await workshop.stranger.delete(ROOT, preconditions=Preconditions(metadata.uid))
             workshop.strike(Action.ERROR, Point(verb="update"), 409, "Conflict")
-        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        status = SetStatus(ROOT, metadata.uid, metadata.resource_version, {"a": 1}, "Reported")
         assert isinstance((await workshop.carry_out_one(status)).error, ConflictError)
-        assert workshop.gate.ensure_ready(ROOT) is not None
+        assert workshop.gate.find_unmet(ROOT) is not None
         await workshop.catch_up()
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
         assert workshop.reads(ROOT) == 1
 
     play(scenario)
 
 
 @pytest.mark.spec("FS-04")
-def test_a_conflict_whose_cause_cannot_be_read_is_still_a_conflict() -> None:
+def test_a_conflict_with_a_cause_that_cannot_be_read_is_still_a_conflict() -> None:
     async def scenario(workshop: Workshop) -> None:
-        found = (await workshop.make(ROOT)).metadata
+        metadata = (await workshop.make(ROOT)).metadata
         workshop.strike(Action.ERROR, Point(verb="update"), 409, "Conflict")
         workshop.strike(Action.ERROR, Point(verb="get"), 503)
-        status = SetStatus(ROOT, found.uid, found.resource_version, {"a": 1}, "Reported")
+        status = SetStatus(ROOT, metadata.uid, metadata.resource_version, {"a": 1}, "Reported")
         assert isinstance((await workshop.carry_out_one(status)).error, ConflictError)
-        assert workshop.gate.ensure_ready(ROOT) is None
+        assert workshop.gate.find_unmet(ROOT) is None
 
     play(scenario)

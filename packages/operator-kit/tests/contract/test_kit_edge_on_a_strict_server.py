@@ -15,23 +15,23 @@ from http import HTTPStatus
 import pytest
 import yaml
 
-from compute_operator_kit.errors import ForbiddenError
-from compute_operator_kit.events import Recorder, Reporter
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
-from compute_operator_kit.kube import Page, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.leader import LEASE, Candidacy, Election, LeaseLostError
-from compute_operator_kit.measures import NoMeasures
-from compute_operator_kit.metrics_server import ReviewGuard
-from compute_operator_kit.objects import Snapshot
-from compute_operator_kit.wire import JsonObject, member_object
-from compute_sim_planes.api_server.identity import ADMIN, User, authenticated
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, Page, Preconditions
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.errors import ForbiddenError
+from compute_operator_kit.core.json import JsonObject, member_object
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.core.metrics import NoMetrics
+from compute_operator_kit.core.objects import Snapshot
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election, LeaseLostError
+from compute_operator_kit.process.metrics_server import TokenReviewGuard
+from compute_operator_kit.telemetry.events import EventSink, EventSource
+from compute_sim_planes.api_server.authz.identity import ADMIN, User, authenticated
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOME = PlaneName("home")
@@ -99,10 +99,10 @@ class Home:
     async def prepare(self) -> None:
         await apply_manifests(self.plane.connect(), list(yaml.safe_load_all(ROLES)))
 
-    def client(self, user: User = OPERATOR) -> KubeHttp:
-        lane = Lane(HOME, self.clock)
-        connection = Connection(HOME, Role.HOME, self.plane.connect(user), lane)
-        return KubeHttp(connection, Writer("leader", "compute-cell-operator"))
+    def client(self, user: User = OPERATOR) -> HttpKubeClient:
+        lane = FlowControl(HOME, self.clock)
+        connection = RestConfig(HOME, Role.HOME, self.plane.connect(user), lane)
+        return HttpKubeClient(connection, FieldOwner("leader", "compute-cell-operator"))
 
     def election(self, identity: str) -> Election:
         return Election(
@@ -110,13 +110,13 @@ class Home:
             Candidacy(LEASE_KEY, identity),
             clock=self.clock,
             random=self.clock.random(identity),
-            measures=NoMeasures(),
+            measures=NoMetrics(),
         )
 
     async def lease(self) -> JsonObject:
-        found = await self.client(ADMIN).get(LEASE_KEY)
-        assert isinstance(found, Snapshot)
-        return member_object(found.decode(), "spec")
+        existing = await self.client(ADMIN).get(LEASE_KEY)
+        assert isinstance(existing, Snapshot)
+        return member_object(existing.decode(), "spec")
 
 
 def play(story: Callable[[Home], Awaitable[None]]) -> None:
@@ -166,10 +166,12 @@ def test_a_lease_that_an_administrator_deletes_is_lost() -> None:
         election = home.election("a")
         leading = asyncio.create_task(election.lead(rest))
         await home.clock.sleep(timedelta(seconds=5))
-        found = await home.client(ADMIN).get(LEASE_KEY)
-        assert isinstance(found, Snapshot)
+        existing = await home.client(ADMIN).get(LEASE_KEY)
+        assert isinstance(existing, Snapshot)
 
-        await home.client(ADMIN).delete(LEASE_KEY, preconditions=Preconditions(found.metadata.uid))
+        await home.client(ADMIN).delete(
+            LEASE_KEY, preconditions=Preconditions(existing.metadata.uid)
+        )
         await asyncio.wait({leading}, timeout=10)
 
         assert isinstance(leading.exception(), LeaseLostError)
@@ -190,8 +192,8 @@ def test_a_lease_of_another_name_is_not_ours_to_take() -> None:
 def test_events_are_accepted_and_counted_with_the_shipped_rights() -> None:
     async def story(home: Home) -> None:
         client = home.client()
-        recorder = Recorder(
-            lambda _: client, Reporter("compute-cell-operator", "pod-1"), home.clock
+        recorder = EventSink(
+            lambda _: client, EventSource("compute-cell-operator", "pod-1"), home.clock
         )
         running = asyncio.create_task(recorder.run())
         about = ObjectKey(HOME, DEPLOYMENT, NAMESPACE, "compute-cell-operator")
@@ -199,7 +201,7 @@ def test_events_are_accepted_and_counted_with_the_shipped_rights() -> None:
         for _ in range(3):
             message = "The hub does not answer\x1b[2J"
             recorder.record(
-                Emit(about, Uid("u"), "WriteBackDelayed", message, "WriteBack", "Warning")
+                RecordEvent(about, Uid("u"), "WriteBackDelayed", message, "WriteBack", "Warning")
             )
             await recorder.drain()
 
@@ -222,12 +224,12 @@ def test_the_plane_itself_says_who_may_read_metrics() -> None:
     async def story(home: Home) -> None:
         tokens = home.plane.state.tokens.users
         tokens["reader"] = authenticated("prometheus")
-        tokens["stranger"] = authenticated("somebody")
-        guard = ReviewGuard(home.client(), home.clock)
+        tokens["stranger"] = authenticated("other")
+        guard = TokenReviewGuard(home.client(), home.clock)
 
-        assert await guard.judge("Bearer reader") is HTTPStatus.OK
-        assert await guard.judge("Bearer stranger") is HTTPStatus.FORBIDDEN
-        assert await guard.judge("Bearer forged") is HTTPStatus.UNAUTHORIZED
-        assert await guard.judge("") is HTTPStatus.UNAUTHORIZED
+        assert await guard.authorize("Bearer reader") is HTTPStatus.OK
+        assert await guard.authorize("Bearer stranger") is HTTPStatus.FORBIDDEN
+        assert await guard.authorize("Bearer forged") is HTTPStatus.UNAUTHORIZED
+        assert await guard.authorize("") is HTTPStatus.UNAUTHORIZED
 
     play(story)

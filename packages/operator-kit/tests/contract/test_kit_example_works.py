@@ -1,20 +1,18 @@
-"""The example operator in a world without faults: what it does, how often it asks, and
-that it rests.
-"""
+"""The example operator without faults: its requests, and that it sends none at rest."""
 
 from __future__ import annotations
 
 import pytest
-from example_operator.judging import judge
 from example_operator.mirror.observe import copy_key
+from example_operator.oracles import find_violations
 from example_operator.scenario import live_and_rest
 from example_operator.world import World, a_note, play
 
-from compute_operator_kit.keys import ObjectKey
+from compute_operator_kit.core.keys import ObjectKey
 
 
 async def live_once(world: World) -> None:
-    """The life of one Note: made, mirrored, acted upon, edited, deleted."""
+    """One Note from create to delete."""
     world.process().start("alpha", "beta")
     await world.create(a_note())
     await world.eventually(lambda: world.is_mirrored(a_note()))
@@ -33,7 +31,7 @@ def test_the_life_of_a_note_costs_the_requests_it_needs_and_no_more() -> None:
     assert [(sent.address.verb, sent.address.subresource) for sent in done.world.writes()] == [
         ("patch", ""),  # our finalizer
         ("create", ""),  # the copy
-        ("update", "status"),  # Pending, once it lasted
+        ("update", "status"),  # Pending, after the deferral
         ("update", "status"),  # Ready
         ("patch", ""),  # the edit
         ("update", "status"),  # observedGeneration
@@ -45,7 +43,7 @@ def test_the_life_of_a_note_costs_the_requests_it_needs_and_no_more() -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_run_without_faults_satisfies_every_oracle(seed: int) -> None:
     done = play(live_and_rest, seed=seed)
-    assert judge(done, is_reference=True) == ""
+    assert find_violations(done, is_reference=True) == ""
 
 
 def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:
@@ -65,15 +63,15 @@ def test_a_quick_answer_is_one_transition_and_a_slow_one_is_shown_on_the_way() -
         assert await world.is_mirrored(a_note())
 
     done = play(answer_at_once)
-    told = [sent for sent in done.world.writes() if sent.address.subresource == "status"]
-    assert len(told) == 1
+    status_writes = [sent for sent in done.world.writes() if sent.address.subresource == "status"]
+    assert len(status_writes) == 1
 
 
 async def _exists(world: World, key: ObjectKey) -> bool:
     return await world.find(key) is not None
 
 
-def test_an_event_is_told_once_for_one_transition() -> None:
+def test_an_event_is_recorded_once_for_one_transition() -> None:
     done = play(live_and_rest)
     emitted = [(emit.key.name, emit.reason) for emit in done.world.processes[0].recorder.emitted]
     assert sorted(emitted) == [
@@ -84,7 +82,7 @@ def test_an_event_is_told_once_for_one_transition() -> None:
     ]
 
 
-def test_what_is_told_of_a_queue_is_true_a_few_seconds_later() -> None:
+def test_metrics_of_a_queue_are_right_after_a_few_seconds() -> None:
     async def work_and_rest(world: World) -> None:
         process = world.process()
         process.start("alpha", "beta")
@@ -95,8 +93,8 @@ def test_what_is_told_of_a_queue_is_true_a_few_seconds_later() -> None:
         assert process.measures.gauges["workqueue_depth", labels] == 0
         assert process.measures.gauges["workqueue_unfinished_work_seconds", labels] == 0
         assert process.measures.gauges["controller_runtime_active_workers", labels[:1]] == 0
-        passes = process.measures.total("controller_runtime_reconcile_total")
-        assert 5 <= process.measures.total("workqueue_adds_total") <= passes
+        reconciles = process.measures.total("controller_runtime_reconcile_total")
+        assert 5 <= process.measures.total("workqueue_adds_total") <= reconciles
 
     play(work_and_rest)
 

@@ -6,14 +6,14 @@ import itertools
 from datetime import timedelta
 
 import pytest
-from example_operator.judging import judge
 from example_operator.mirror.observe import copy_key
 from example_operator.notes import HUB
+from example_operator.oracles import find_violations
 from example_operator.scenario import BYSTANDER, KEPT, check_end, live, live_and_rest
 from example_operator.world import Run, World, a_note, play
 
-from compute_operator_kit.wire import member_object
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_operator_kit.core.json import member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected, Request
 
 MINUTE = timedelta(minutes=1)
@@ -32,7 +32,7 @@ def assert_struck(done: Run) -> None:
 
 
 def mirrored_after(done: Run, key_plane: str) -> float:
-    """When the copy of a plane's first Note was made, in seconds of the run."""
+    """When the copy of a plane's first Note was created, in seconds of the run."""
     made = [
         request.at
         for request in done.world.writes(verb="create")
@@ -47,7 +47,7 @@ def test_conflicts_on_every_nth_write_are_overcome(every: int) -> None:
     times = 4 if every == 1 else 0
     done = play(live_and_rest, error("C1", writes(times=times, every=every), 409, "Conflict"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert done.world.error_lines == []
 
 
@@ -56,12 +56,12 @@ def test_a_minute_of_nothing_but_conflicts_passes() -> None:
     at = Point(verb="write", kind="Note", times=0, after=timedelta(seconds=5), until=MINUTE)
     done = play(_live_longer, error("C1", at, 409, "Conflict"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(done.world.writes()) < 200
 
 
 @pytest.mark.fault("C2")
-def test_foreign_writers_keep_what_they_wrote_and_nobody_fights() -> None:
+def test_foreign_writers_keep_what_they_wrote_without_a_fight() -> None:
     async def write_beside(world: World) -> None:
         world.start_acting()
         world.process().start("alpha", "beta")
@@ -85,7 +85,7 @@ def test_foreign_writers_keep_what_they_wrote_and_nobody_fights() -> None:
         assert metadata["finalizers"] == ["f/g"]
         await world.sleep(12 * 60)
 
-    assert judge(play(write_beside)) == ""
+    assert find_violations(play(write_beside)) == ""
 
 
 @pytest.mark.fault("C3")
@@ -97,7 +97,7 @@ def test_a_throttling_plane_is_left_alone_as_long_as_it_asked(
     parameters = Parameters(status=429, reason="TooManyRequests", retry_after=retry_after)
     done = play(live_and_rest, Fault("C3", Action.ERROR, at, parameters))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     struck = next(done.history.of(Injected)).at
     pause = retry_after or timedelta(seconds=1)
     early = [
@@ -116,7 +116,7 @@ def test_a_throttling_project_does_not_hold_another() -> None:
     at = Point(plane="alpha", kind="Note", times=0, until=MINUTE)
     parameters = Parameters(status=429, reason="Busy", retry_after=timedelta(seconds=10))
     done = play(live_and_rest, Fault("C3", Action.ERROR, at, parameters))
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert mirrored_after(done, "beta") < 2
 
 
@@ -126,7 +126,7 @@ def test_a_throttling_project_does_not_hold_another() -> None:
 def test_a_broken_server_is_tried_again(plane: str, status: int) -> None:
     done = play(live_and_rest, error("C4", writes(plane, times=3), status))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("C4")
@@ -134,7 +134,7 @@ def test_a_broken_server_is_tried_again(plane: str, status: int) -> None:
 def test_a_connection_that_fails_is_tried_again(action: Action) -> None:
     done = play(live_and_rest, Fault("C4", action, writes(times=3)))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("C4")
@@ -152,8 +152,8 @@ def test_back_off_grows_and_is_capped(status: int) -> None:
     at = Point(plane=HUB, verb="create", kind="Note", times=0)
     done = play(make_one, error("C4", at, status))
     assert_struck(done)
-    # Conflicts are tried again at once, and so what our own status wakes lies among those.
-    assert judge(done, is_undisturbed=status != 409) == ""
+    # Conflicts are retried at once, among the reconciles that our own status enqueues.
+    assert find_violations(done, is_undisturbed=status != 409) == ""
     sent = [request.begun for request in done.world.writes(verb="create")]
     gaps = [later - earlier for earlier, later in itertools.pairwise(sent)]
     assert max(gaps[:-1]) <= MINUTE
@@ -163,13 +163,13 @@ def test_back_off_grows_and_is_capped(status: int) -> None:
 @pytest.mark.fault("C5")
 @pytest.mark.parametrize("action", [Action.TIMEOUT_COMMITTED, Action.LOSE_REPLY, Action.TIMEOUT])
 @pytest.mark.parametrize("nth", range(1, 9))
-def test_a_write_whose_outcome_is_unknown_is_looked_at_before_it_is_sent_again(
+def test_a_write_with_an_unknown_outcome_is_read_before_it_is_sent_again(
     action: Action, nth: int
 ) -> None:
     reference = play(live_and_rest)
     done = play(live_and_rest, Fault("C5", action, writes(nth=nth)))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     for verb in ("create", "delete"):
         committed = [r for r in done.world.writes(verb=verb) if r.commits]
         expected = [r for r in reference.world.writes(verb=verb) if r.commits]
@@ -178,13 +178,13 @@ def test_a_write_whose_outcome_is_unknown_is_looked_at_before_it_is_sent_again(
 
 @pytest.mark.fault("C6")
 @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (401, "Unauthorized")])
-def test_a_refused_credential_is_told_once_and_heals_when_it_is_mended(
+def test_a_refused_credential_is_logged_once_and_heals_when_it_is_mended(
     status: int, reason: str
 ) -> None:
     at = Point(plane=HUB, verb="create", kind="Note", times=0, until=MINUTE)
     done = play(_live_longer, error("C6", at, status, reason))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     # One line per key, whatever the number of attempts.
     assert done.world.error_lines == ["Retrying"] * 4
 
@@ -216,7 +216,7 @@ def test_an_object_the_hub_rejects_shows_on_the_note_and_heals_on_a_change() -> 
     at = Point(plane=HUB, verb="create", kind="Note", times=0)
     done = play(reject, error("C6", at, 422, "Invalid"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("C6")
@@ -234,7 +234,7 @@ def test_a_namespace_that_terminates_on_the_hub_is_waited_for() -> None:
     at = Point(plane=HUB, verb="create", kind="Note", times=0)
     done = play(terminate, error("C6", at, 404, "NotFound"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("C8")
@@ -242,13 +242,13 @@ def test_a_failing_status_is_completed_without_a_second_create() -> None:
     at = Point(verb="update", kind="Note", subresource="status", times=3)
     done = play(live_and_rest, error("C8", at, 500, "InternalError"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     created = [request for request in done.world.writes(verb="create") if request.status == 201]
     assert len(created) == 4
 
 
 @pytest.mark.fault("D2")
-def test_a_project_that_takes_ten_seconds_per_call_delays_nobody_else() -> None:
+def test_a_project_that_takes_ten_seconds_per_call_delays_no_other() -> None:
     async def slow(world: World) -> None:
         world.links["alpha"].slow(timedelta(seconds=9))
         await live(world)
@@ -258,7 +258,7 @@ def test_a_project_that_takes_ten_seconds_per_call_delays_nobody_else() -> None:
 
     baseline = mirrored_after(play(live_and_rest), "beta")
     done = play(slow)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert mirrored_after(done, "beta") <= 2 * baseline
 
 
@@ -273,7 +273,7 @@ def test_half_a_link_heals(half: str) -> None:
         await check_end(world)
 
     done = play(cut_half)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     tried = [sent for sent in done.world.writes() if sent.address.plane == "alpha"]
     assert len(tried) < 80, "retries are bounded while half of the link is away"
     assert mirrored_after(done, "beta") < 2
@@ -297,7 +297,7 @@ def test_a_flapping_link_is_not_a_list_every_time() -> None:
         assert await world.is_mirrored(KEPT)
 
     done = play(flap)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     lists = [
         request
         for request in done.history.of(Request)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from example_operator.judging import judge
 from example_operator.mirror.observe import copy_key
 from example_operator.notes import HUB, NOTE
+from example_operator.oracles import find_violations
 from example_operator.scenario import GONE, KEPT, live, live_and_rest
 from example_operator.world import Run, World, a_note, play
 
-from compute_operator_kit.keys import ObjectKey
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_operator_kit.core.keys import ObjectKey
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected, Request
 
 PLANES = ("hub", "alpha")
@@ -59,7 +59,7 @@ def test_a_watch_that_goes_wrong_once_changes_nothing_in_the_end(
 ) -> None:
     done = play(live_and_rest, strike(fault_id, action, on_events(plane, nth)))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("B8")
@@ -68,7 +68,7 @@ def test_an_error_event_restarts_the_stream(plane: str) -> None:
     at = on_events(plane, 2)
     done = play(live_and_rest, strike("B8", Action.ERROR_EVENT, at, status=500, reason="Internal"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(requests(done, "list", plane)) == 1
 
 
@@ -85,11 +85,11 @@ def test_a_dropped_event_is_made_good_by_the_next_list(plane: str, nth: int) -> 
 
     done = play(live_and_expire, strike("B1", Action.DROP, on_events(plane, nth)))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("B2")
-def test_an_object_deleted_while_nobody_watched_is_noticed() -> None:
+def test_an_object_deleted_without_a_watch_is_noticed() -> None:
     async def delete_in_a_gap(world: World) -> None:
         world.start_acting()
         world.process().start("alpha", "beta")
@@ -110,7 +110,7 @@ def test_an_object_deleted_while_nobody_watched_is_noticed() -> None:
         assert len(await world.notes(HUB)) == 1
 
     done = play(delete_in_a_gap)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(requests(done, "list", "alpha")) == 2
 
 
@@ -125,7 +125,7 @@ def test_a_stale_cache_holds_the_key_back_instead_of_deciding(
     stale = strike("B5", Action.STALE, at, delay=timedelta(seconds=5), count=behind)
     done = play(live_and_rest, stale)
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     created = [sent.address.key for sent in done.world.writes(verb="create")]
     assert sorted(created) == sorted(set(created)), "created twice"
 
@@ -145,7 +145,7 @@ def test_an_expired_watch_is_one_list_and_no_error(plane: str, nth: int) -> None
     at = on_events(plane, nth)
     done = play(live_and_rest, strike("B6", Action.ERROR_EVENT, at, status=410, reason="Expired"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(requests(done, "list", plane)) == 2
     restarts = done.world.processes[0].measures
     assert restarts.total("compute_watch_restarts_total", code="410") == 1
@@ -156,7 +156,7 @@ def test_an_expired_start_of_a_watch_is_one_list() -> None:
     at = Point(plane="hub", verb="watch", kind="Note")
     done = play(live_and_rest, strike("B6", Action.ERROR, at, status=410, reason="Expired"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(requests(done, "list", "hub")) == 2
 
 
@@ -175,7 +175,7 @@ def test_an_expired_continue_token_begins_the_list_again() -> None:
     at = Point(plane="alpha", verb="list", kind="Note")
     done = play(many, strike("B6", Action.ERROR, at, status=410, reason="Expired"))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(requests(done, "list", "alpha")) == 2
 
 
@@ -192,13 +192,13 @@ def test_a_silent_watch_is_noticed_within_ninety_seconds() -> None:
 
     done = play(fall_silent, strike("B7", Action.SILENCE, on_events("alpha")))
     assert_struck(done)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     restarts = done.world.processes[0].measures
     assert restarts.total("compute_watch_restarts_total", code="idle") >= 1
 
 
 @pytest.mark.fault("B9")
-def test_a_flood_of_events_is_a_few_passes() -> None:
+def test_a_flood_of_events_is_a_few_reconciles() -> None:
     async def flood(world: World) -> None:
         world.process().start("alpha", "beta")
         await world.create(a_note())
@@ -211,7 +211,7 @@ def test_a_flood_of_events_is_a_few_passes() -> None:
         assert await world.is_mirrored(a_note())
 
     done = play(flood)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert len(done.world.writes(verb="patch")) < 50
 
 
@@ -246,7 +246,7 @@ def test_a_kind_absent_at_start_installed_removed_and_installed_again() -> None:
         await world.sleep(12 * 60)
 
     done = play(come_and_go)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 async def _is_absent(world: World, key: ObjectKey) -> bool:
@@ -263,7 +263,7 @@ def test_a_hub_restored_from_an_old_backup_is_listed_again() -> None:
             await world.create(key)
         await world.sleep(5)
         await world.restore_from_nothing(HUB)
-        await world.sleep(15 * 60)  # a minute passes before a bookmark tells
+        await world.sleep(15 * 60)  # the bookmark comes after a minute
         for key in (KEPT, GONE):
             assert await world.is_mirrored(key)
         store = process.operator.planes.find_store(HUB, NOTE)
@@ -271,7 +271,7 @@ def test_a_hub_restored_from_an_old_backup_is_listed_again() -> None:
         assert len(store) == 2
 
     done = play(restore)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 def test_streams_that_lived_as_long_as_asked_are_not_counted_as_broken() -> None:
@@ -285,7 +285,7 @@ def test_streams_that_lived_as_long_as_asked_are_not_counted_as_broken() -> None
     assert done.world.processes[0].measures.total("compute_watch_restarts_total") == 0
 
 
-def test_keys_of_what_is_gone_are_not_looked_at_for_ever() -> None:
+def test_keys_of_deleted_objects_are_not_reconciled_forever() -> None:
     async def outlive(world: World) -> None:
         process = world.process()
         process.start("alpha", "beta")

@@ -1,4 +1,4 @@
-"""A process starts, crashes, is told to stop, loses its Lease, and lives with a wrong clock."""
+"""A process crashes, stops, loses its Lease, and runs with a wrong clock."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from example_operator.judging import judge
 from example_operator.mirror.observe import copy_key
 from example_operator.notes import HUB
+from example_operator.oracles import find_violations
 from example_operator.scenario import check_end, live_and_rest, use
 from example_operator.world import Process, World, a_note, play
 
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.leader import LEASE, Candidacy, Election, LeaseLostError
-from compute_operator_kit.measures import NoMeasures
-from compute_operator_kit.objects import Snapshot
-from compute_sim_planes.clock import SkewedClock
-from compute_sim_planes.fault_links import Link, LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Point
-from compute_sim_planes.faults import FaultyTransport, OperatorLife
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, Preconditions
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.core.metrics import NoMetrics
+from compute_operator_kit.core.objects import Snapshot
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election, LeaseLostError
+from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport
+from compute_sim_planes.faults.links import Link, LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Point
 from compute_sim_planes.history import Request
+from compute_sim_planes.time.clock import SkewedClock
 
 HOME = PlaneName("home")
 LEASE_KEY = ObjectKey(HOME, LEASE, "default", "example-operator")
@@ -59,7 +59,7 @@ class Watchman:
 
 
 async def live_guarded(world: World) -> None:
-    """The story, under a watchman instead of a process that is thought to live for ever."""
+    """Runs the scenario with restarts after crashes."""
     world.start_acting()
     watching = asyncio.create_task(Watchman(world).watch())
     try:
@@ -72,7 +72,7 @@ async def live_guarded(world: World) -> None:
 
 
 def created(world: World) -> int:
-    """Objects that our processes made, by what the planes committed."""
+    """Objects that the processes created, by the commits of the planes."""
     mine = (request for process in world.processes for request in world.writes(process.name))
     return sum(commit.type == "ADDED" for request in mine for commit in request.commits)
 
@@ -89,7 +89,7 @@ def test_a_crash_around_any_write_ends_in_the_same_world(action: Action, nth: in
     at = Point(verb="write", kind="Note", nth=nth)
     done = play(live_guarded, Fault("A", action, at))
     assert len(done.world.processes) == 2, "the crash never happened: the test shows nothing"
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert created(done.world) == 4
 
 
@@ -113,7 +113,7 @@ def test_a_crash_loop_at_one_point_makes_nothing_grow() -> None:
 
 @pytest.mark.fault("A4")
 @pytest.mark.parametrize("delay", [2, 60])
-def test_a_stop_in_mid_pass_lets_it_end_or_aborts_it_within_eight_seconds(delay: int) -> None:
+def test_a_stop_lets_a_reconcile_end_or_cancels_it_within_eight_seconds(delay: int) -> None:
     async def stop_in_the_middle(world: World) -> None:
         process = world.process()
         process.start("alpha", "beta")
@@ -134,7 +134,7 @@ def test_a_stop_in_mid_pass_lets_it_end_or_aborts_it_within_eight_seconds(delay:
     assert copies == [delay == 2], "what can end in time ends"
     assert done.report.pending == []
     assert done.report.unhandled == []
-    assert done.history.open_answers == {}
+    assert done.history.open_responses == {}
 
 
 # time ------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_a_wrong_clock_changes_nothing(offset: timedelta) -> None:
         await world.sleep(12 * 60)
         await check_end(world)
 
-    assert judge(play(live_with_a_wrong_clock), is_reference=True) == ""
+    assert find_violations(play(live_with_a_wrong_clock), is_reference=True) == ""
 
 
 @pytest.mark.fault("E1")
@@ -166,7 +166,7 @@ def test_a_clock_that_steps_back_an_hour_neither_stops_nor_spins() -> None:
         await world.sleep(12 * 60)
         await check_end(world)
 
-    assert judge(play(step_back), is_reference=True) == ""
+    assert find_violations(play(step_back), is_reference=True) == ""
 
 
 # leadership ------------------------------------------------------------------------------------
@@ -182,19 +182,19 @@ class Replica:
             world.planes[HOME].connect(),
             world.injector,
             plane=HOME,
-            life=OperatorLife(name),
+            process=CrashableProcess(name),
             link=self.link,
         )
-        lane = Lane(HOME, world.clock)
-        leases = KubeHttp(
-            Connection(HOME, Role.HOME, transport, lane), Writer("leader", "example-leader")
+        lane = FlowControl(HOME, world.clock)
+        leases = HttpKubeClient(
+            RestConfig(HOME, Role.HOME, transport, lane), FieldOwner("leader", "example-leader")
         )
         self.election = Election(
             leases,
             Candidacy(LEASE_KEY, name),
             clock=world.clock,
             random=world.clock.random(f"{name}/lease"),
-            measures=NoMeasures(),
+            measures=NoMetrics(),
         )
         self.process = world.process(name, leadership=self.election)
         self.process.operator.engage_hub()
@@ -218,7 +218,7 @@ def first_write(world: World, name: str) -> float:
 
 
 async def keep_busy(world: World, seconds: int) -> None:
-    """A change every half second: whoever may write has something to write."""
+    """A change every half second, so that the leader always has a write to send."""
     for number in range(2 * seconds):
         await world.edit(a_note(), f"edit {number}")
         await world.sleep(0.5)
@@ -254,7 +254,7 @@ def test_a_leader_that_lost_its_lease_stops_before_the_next_one_begins(way: str)
                 )
         await keep_busy(world, 60)
         if way == "deleted":
-            # The leader makes it again, or another takes it; never both.
+            # The leader creates it again, or another one does; never both.
             overlap = last_write(world, "first") > first_write(world, "second")
             assert not overlap
         else:
@@ -283,7 +283,7 @@ def test_two_processes_that_both_believe_to_lead_make_everything_once() -> None:
 
     for seed in range(1, 6):
         done = play(live_twice, seed=seed)
-        assert judge(done) == ""
+        assert find_violations(done) == ""
         assert created(done.world) == 4
 
 
@@ -305,11 +305,11 @@ def test_followers_send_no_write_and_know_what_to_do_when_they_lead() -> None:
 
 
 def test_the_story_is_the_same_for_the_operator_under_a_watchman() -> None:
-    assert judge(play(live_guarded), is_reference=True) == ""
-    assert judge(play(live_and_rest), is_reference=True) == ""
+    assert find_violations(play(live_guarded), is_reference=True) == ""
+    assert find_violations(play(live_and_rest), is_reference=True) == ""
 
 
-def test_requests_of_the_lease_are_not_those_of_passes() -> None:
+def test_requests_of_the_lease_are_not_those_of_reconciles() -> None:
     async def lead(world: World) -> None:
         await world.add_plane(HOME, with_notes=False)
         replica = Replica(world, "first")

@@ -1,6 +1,6 @@
-"""What a pass wrote comes back through the watch, before its answer or after it.
+"""The watch event of an own write arrives before or after the response.
 
-A write that the pass called final is not looked at again; everything else is.
+With `ignore_own_event` it does not enqueue the root; all other events do.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from simulated_operators.one_controller import (
     HUB,
     START,
     THING,
-    Conditions,
+    Options,
     SlowAnswers,
     a_thing,
     at_work,
 )
 
-from compute_operator_kit.intents import Ensure, Owned, Plan
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.reconcile import Pass, Result
-from compute_sim_planes.clock import VirtualClock, run
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import Ensure, OwnedFields, Plan
+from compute_sim_planes.time.clock import VirtualClock, run
 
 ROOT: Final = a_thing("root")
 CHILD: Final = a_thing("child")
@@ -34,40 +34,40 @@ WHEN_ANSWERS_COME: Final = {
 }
 
 
-def count_passes(delay: timedelta, *, is_final: bool) -> tuple[int, int]:
-    """On the root: until its child is made, and after somebody has edited that child."""
-    passes, found = [0], list[int]()
+def count_reconciles(delay: timedelta, *, ignore_own_event: bool) -> tuple[int, int]:
+    """Reconciles of the root until its child is created, and after another writer edits it."""
+    reconciles, counts = [0], list[int]()
 
-    async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        passes[0] += 1
-        child = work.caches.view(HUB, THING).get(CHILD.namespace, CHILD.name)
+    async def reconcile(key: ObjectKey, work: ReconcileContext) -> Result:
+        reconciles[0] += 1
+        child = work.caches.lister(HUB, THING).get(CHILD.namespace, CHILD.name)
         if key == ROOT and isinstance(child, Absent):
-            wanted = Owned(whole={"data": {"a": "b"}})
-            made = Ensure(CHILD, wanted, "Absent", is_final=is_final)
-            await work.session.apply(Plan.of(made))
+            desired = OwnedFields(replace={"data": {"a": "b"}})
+            created = Ensure(CHILD, desired, "Absent", ignore_own_event=ignore_own_event)
+            await work.session.apply(Plan.of(created))
         return Result()
 
     async def main(clock: VirtualClock) -> None:
-        given = Conditions(
-            map=lambda _, __: (ROOT,), way=lambda way: SlowAnswers(way, clock, delay)
+        options = Options(
+            map=lambda _, __: (ROOT,), wrap=lambda transport: SlowAnswers(transport, clock, delay)
         )
-        async with at_work(clock, reconcile, given) as stage:
-            await stage.make(ROOT)
+        async with at_work(clock, reconcile, options) as fixture:
+            await fixture.make(ROOT)
             await clock.sleep(SECOND)
-            found.append(passes[0])
-            await stage.stranger.patch_merge(CHILD, {"data": {"a": "c"}})
+            counts.append(reconciles[0])
+            await fixture.other_client.patch_merge(CHILD, {"data": {"a": "c"}})
             await clock.sleep(SECOND)
-            found.append(passes[0])
+            counts.append(reconciles[0])
 
     run(main, seed=1, start=START)
-    return found[0], found[1]
+    return counts[0], counts[1]
 
 
 @pytest.mark.parametrize("when", WHEN_ANSWERS_COME)
-def test_a_final_write_is_not_looked_at_again_and_an_edit_of_it_is(when: str) -> None:
-    assert count_passes(WHEN_ANSWERS_COME[when], is_final=True) == (1, 2)
+def test_an_ignored_own_event_does_not_enqueue_and_an_edit_does(when: str) -> None:
+    assert count_reconciles(WHEN_ANSWERS_COME[when], ignore_own_event=True) == (1, 2)
 
 
 @pytest.mark.parametrize("when", WHEN_ANSWERS_COME)
-def test_any_other_write_is_looked_at_when_it_comes_back(when: str) -> None:
-    assert count_passes(WHEN_ANSWERS_COME[when], is_final=False) == (2, 3)
+def test_the_event_of_any_other_write_enqueues(when: str) -> None:
+    assert count_reconciles(WHEN_ANSWERS_COME[when], ignore_own_event=False) == (2, 3)

@@ -1,4 +1,4 @@
-"""Planes come, go, hang and lie; what happens to one never happens to another."""
+"""Planes that are engaged, disengaged, hang or fail do not affect each other."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from example_operator.judging import judge
 from example_operator.mirror.observe import copy_key
 from example_operator.notes import HUB, NOTE
+from example_operator.oracles import find_violations
 from example_operator.scenario import check_end, live, live_and_rest
 from example_operator.world import Run, World, a_note, play
 
-from compute_operator_kit.errors import InvariantError, PlaneGoneError
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.planes import Plane, State
-from compute_sim_planes.fault_links import LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_operator_kit.core.errors import InvariantError, PlaneGoneError
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.planes.registry import Plane, PlaneState
+from compute_sim_planes.faults.links import LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Request
 
 BETA = PlaneName("beta")
@@ -68,7 +68,7 @@ def test_a_plane_that_is_broken_delays_no_other_and_is_served_when_it_is_mended(
 
     baseline = first_copy(play(live_and_rest), "beta")
     done = play(mend_later, fault)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert first_copy(done, "beta") <= 2 * baseline
 
 
@@ -94,7 +94,7 @@ def test_a_hub_that_is_away_loses_nothing(state: LinkState) -> None:
         await world.sleep(12 * 60)
 
     done = play(lose_the_hub)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
 
 
 @pytest.mark.fault("D1")
@@ -120,7 +120,7 @@ def test_while_a_plane_is_away_one_probe_asks_for_all_keys() -> None:
 
     asked: list[int] = []
     done = play(lose_the_hub)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert asked[1] - asked[0] <= 15, "five minutes at a probe every 30 s"
 
 
@@ -140,14 +140,14 @@ def test_keys_of_a_plane_that_is_gone_are_dropped_and_what_it_held_is_released()
         for plane in ("alpha", "beta"):
             await world.create(a_note(plane=plane))
         await world.sleep(5)
-        before = len(world.history.open_answers)
+        before = len(world.history.open_responses)
         await process.operator.planes.disengage(BETA)
-        assert len(world.history.open_answers) == before - 1, "its watch is closed"
+        assert len(world.history.open_responses) == before - 1, "its watch is closed"
         assert process.operator.planes.find(BETA) is None
         with pytest.raises(PlaneGoneError):
-            process.operator.planes.view(BETA, NOTE)
+            process.operator.planes.lister(BETA, NOTE)
         sent = len(world.writes())
-        await world.edit(a_note(plane="beta"), "nobody sees this")
+        await world.edit(a_note(plane="beta"), "not seen")
         await world.set_phase(copy_key(a_note(plane="beta")), "Lost")
         await world.sleep(60)
         assert len(world.writes()) == sent
@@ -157,7 +157,7 @@ def test_keys_of_a_plane_that_is_gone_are_dropped_and_what_it_held_is_released()
         await world.eventually(lambda: world.is_mirrored(a_note(plane="beta")))
         await world.sleep(12 * 60)
 
-    assert judge(play(leave)) == ""
+    assert find_violations(play(leave)) == ""
 
 
 def test_a_plane_may_go_in_the_middle_of_everything() -> None:
@@ -176,13 +176,13 @@ def test_a_plane_may_go_in_the_middle_of_everything() -> None:
             assert await world.is_mirrored(a_note(f"n{step}", plane="beta"))
 
     done = play(leave)
-    assert judge(done) == ""
+    assert find_violations(done) == ""
     assert done.world.error_lines == []
 
 
 def test_starting_and_stopping_a_plane_two_hundred_times_leaks_nothing() -> None:
     async def come_and_go(world: World) -> None:
-        others = _objects_of_the_kit()  # whatever tests before this one still hold
+        others = _objects_of_the_kit()  # still held by earlier tests
         process = world.process()
         process.start("alpha")
         for number in range(20):
@@ -196,10 +196,10 @@ def test_starting_and_stopping_a_plane_two_hundred_times_leaks_nothing() -> None
                 await world.sleep(10 * 60)  # the simulated loop keeps cancelled timers until then
                 held.append(_objects_of_the_kit())
                 assert len(asyncio.all_tasks()) <= 8
-                assert len(world.history.open_answers) == 2, "the watches of hub and alpha"
+                assert len(world.history.open_responses) == 2, "the watches of hub and alpha"
         grown = {name: held[1][name] - held[0][name] for name in held[1]}
         assert {name: more for name, more in grown.items() if more > 2} == {}
-        ours = [held[1][name] - others[name] for name in ("Engaged", "Store", "Reflector")]
+        ours = [held[1][name] - others[name] for name in ("EngagedPlane", "Store", "Reflector")]
         assert ours == [2, 2, 2]
 
     done = play(come_and_go)
@@ -208,14 +208,14 @@ def test_starting_and_stopping_a_plane_two_hundred_times_leaks_nothing() -> None
 
 
 def _objects_of_the_kit() -> Counter[str]:
-    """Live objects by class, as far as the kit made the class; fakes remember on purpose."""
+    """Live objects of classes of the kit, without fakes, which keep objects on purpose."""
     gc.collect()
     return Counter(
-        type(found).__name__
-        for found in gc.get_objects()
-        if str(type(found).__module__).startswith("compute_operator_kit.")
-        and type(found).__module__ != "compute_operator_kit.testing"
-        and not isinstance(found, Emit | ObjectKey)  # what the fake recorder remembers
+        type(one).__name__
+        for one in gc.get_objects()
+        if str(type(one).__module__).startswith("compute_operator_kit.")
+        and type(one).__module__ != "compute_operator_kit.testing.fakes"
+        and not isinstance(one, RecordEvent | ObjectKey)  # kept by the fake recorder
     )
 
 
@@ -258,40 +258,40 @@ def test_at_most_sixteen_planes_start_at_once() -> None:
         assert sum(start <= moment < end for start, end in begun) <= 16
 
 
-def test_the_state_of_planes_is_told() -> None:
+def test_the_state_of_planes_is_in_metrics() -> None:
     async def break_some(world: World) -> None:
         process = world.process()
         process.start("alpha", "beta")
         planes = process.operator.planes
-        assert planes.get(BETA).state is State.DOWN, "never seen whole"
+        assert planes.get(BETA).state is PlaneState.DOWN, "never synced"
         await world.sleep(5)
-        assert planes.get(BETA).state is State.UP
+        assert planes.get(BETA).state is PlaneState.UP
         world.links["beta"].cut()
         await world.sleep(1)
-        assert planes.get(BETA).state is State.DEGRADED
+        assert planes.get(BETA).state is PlaneState.DEGRADED
         await world.sleep(60)
-        assert planes.get(BETA).state is State.DOWN
+        assert planes.get(BETA).state is PlaneState.DOWN
         gauges = process.measures.gauges
         assert gauges[("compute_plane_up", (("plane", "hub"),))] == 1
         assert gauges[("compute_planes", (("plane", "project"), ("state", "down")))] == 1
         assert gauges[("compute_planes", (("plane", "project"), ("state", "up")))] == 1
         world.links["beta"].heal()
         await world.sleep(60)
-        assert planes.get(BETA).state is State.UP
+        assert planes.get(BETA).state is PlaneState.UP
 
     play(break_some)
 
 
-def test_planes_of_a_role_are_told_in_order_as_they_come_and_go() -> None:
+def test_planes_of_a_role_are_listed_in_order() -> None:
     async def come_and_go(world: World) -> None:
         planes = world.process().operator.planes
-        told = [planes.planes(Role.PROJECT)]
+        listed = [planes.planes(Role.PROJECT)]
         for name in ("beta", "alpha"):
             planes.engage(Plane(PlaneName(name), Role.PROJECT))
-            told.append(planes.planes(Role.PROJECT))
+            listed.append(planes.planes(Role.PROJECT))
         await planes.disengage(BETA)
-        told.append(planes.planes(Role.PROJECT))
-        assert told == [(), ("beta",), ("alpha", "beta"), ("alpha",)]
+        listed.append(planes.planes(Role.PROJECT))
+        assert listed == [(), ("beta",), ("alpha", "beta"), ("alpha",)]
         await planes.close()
 
     play(come_and_go)
@@ -306,8 +306,8 @@ def test_a_plane_is_engaged_once_and_never_replaced_in_silence() -> None:
             planes.engage(Plane(BETA, Role.PROJECT, uid="u2"))
         assert planes.planes(Role.PROJECT) == (BETA,)
         with pytest.raises(InvariantError, match="not watched"):
-            planes.view(BETA, NOTE.__class__("", "v1", "pods", "Pod"))
-        assert planes.view(BETA, NOTE).snapshots() == Unreadable("NotSynced")
+            planes.lister(BETA, NOTE.__class__("", "v1", "pods", "Pod"))
+        assert planes.lister(BETA, NOTE).snapshots() == Unreadable("NotSynced")
         await planes.disengage(BETA)
         await planes.disengage(BETA)
 
@@ -325,7 +325,7 @@ def test_nothing_acts_before_the_caches_it_reads_are_complete() -> None:
         world.links[HUB].cut(LinkState.SILENT)
         world.process().start("alpha", "beta")
         await world.sleep(60)
-        assert world.writes() == [], "half a view looks like a mass deletion"
+        assert world.writes() == [], "half a list looks like a mass deletion"
         world.links[HUB].heal()
         await world.eventually(lambda: world.is_mirrored(a_note()), within=60)
 

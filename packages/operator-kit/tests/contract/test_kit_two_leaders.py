@@ -1,4 +1,4 @@
-"""Two replicas as processes, in real time: a leader that is frozen for 20 s writes no more."""
+"""Two replicas as processes in real time: a leader that was frozen for 20 s writes no more."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.system_clock import SystemClock
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.core.system_clock import SystemClock
 
 TESTS = Path(__file__).parents[1]
 BOARD = "/api/v1/namespaces/default/configmaps"
@@ -26,7 +26,7 @@ FROZEN = 20  # seconds; the Lease lasts 15, the deadline of its holder is 10
 
 @dataclass(slots=True)
 class Replica:
-    """A candidate process and what it said."""
+    """A candidate process with its output."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -36,9 +36,9 @@ class Replica:
         line = await asyncio.wait_for(self.process.stdout.readline(), 60)
         return line.decode().strip()
 
-    async def says(self, wanted: str) -> None:
-        while (line := await self.next_line()) != wanted:
-            assert line, f"{self.name} ended before it said {wanted!r}"
+    async def prints(self, expected: str) -> None:
+        while (line := await self.next_line()) != expected:
+            assert line, f"{self.name} ended before it printed {expected!r}"
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -53,9 +53,9 @@ class Replica:
 async def kubeconfig(tmp_path: Path) -> AsyncGenerator[Path]:
     """A simulated plane in a process of its own."""
     path = tmp_path / "kubeconfig"
-    words = ("-m", "compute_sim_planes", "--plane", "home", "--kubeconfig", str(path))
+    arguments = ("-m", "compute_sim_planes", "--plane", "home", "--kubeconfig", str(path))
     server = await asyncio.create_subprocess_exec(
-        sys.executable, *words, stdout=asyncio.subprocess.PIPE
+        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE
     )
     assert server.stdout is not None
     assert await asyncio.wait_for(server.stdout.readline(), 60), "the plane did not start"
@@ -66,15 +66,15 @@ async def kubeconfig(tmp_path: Path) -> AsyncGenerator[Path]:
 
 async def start(kubeconfig: Path, name: str) -> Replica:
     environ = {**os.environ, "PYTHONPATH": str(TESTS)}
-    words = ("-m", "example_operator.candidate", str(kubeconfig), name)
+    arguments = ("-m", "example_operator.candidate", str(kubeconfig), name)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *words, env=environ, stdout=asyncio.subprocess.PIPE
+        sys.executable, *arguments, env=environ, stdout=asyncio.subprocess.PIPE
     )
     return Replica(name, process)
 
 
 class Board:
-    """The one object that leaders write, as an onlooker sees it."""
+    """The object that leaders write, read from outside."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._credentials = FileCredentials.from_kubeconfig(kubeconfig, clock=SystemClock())
@@ -88,18 +88,18 @@ class Board:
             assert made.status == 201
 
     async def writers_over(self, seconds: float) -> list[str]:
-        """Who wrote, in the order in which writes were seen."""
-        seen: list[str] = []
+        """The writers, in the order of the writes."""
+        marks: list[str] = []
         until = asyncio.get_running_loop().time() + seconds
         async with aiohttp.ClientSession(headers=await self._credentials.headers()) as session:
             while asyncio.get_running_loop().time() < until:
                 answer = await session.get(self._server + BOARD + "/board", ssl=self._trusted)
                 written = (await answer.json()).get("data", {})
                 mark = f"{written.get('writer')} {written.get('number')}"
-                if not seen or seen[-1] != mark:
-                    seen.append(mark)
+                if not marks or marks[-1] != mark:
+                    marks.append(mark)
                 await asyncio.sleep(0.05)
-        return [mark.split()[0] for mark in seen]
+        return [mark.split()[0] for mark in marks]
 
     @property
     def _trusted(self) -> ssl.SSLContext:
@@ -111,17 +111,17 @@ async def test_a_frozen_leader_never_writes_beside_its_successor(kubeconfig: Pat
     board = Board(kubeconfig)
     await board.create()
     first = await start(kubeconfig, "first")
-    await first.says("leading")
+    await first.prints("leading")
     second = await start(kubeconfig, "second")
     try:
-        await first.says("wrote 5")
+        await first.prints("wrote 5")
         first.send(signal.SIGSTOP)
         await asyncio.sleep(FROZEN)
-        await second.says("leading")
+        await second.prints("leading")
         first.send(signal.SIGCONT)
         writers = await board.writers_over(5)
         assert set(writers) == {"second"}
-        await first.says("lost")
+        await first.prints("lost")
     finally:
         await first.end()
         await second.end()

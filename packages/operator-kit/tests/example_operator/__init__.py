@@ -1,7 +1,5 @@
-"""A tiny operator on the kit: Notes of project planes are mirrored to a hub, their status comes
-back.
+"""An example operator: it mirrors Notes of project planes to a hub, and their status back.
 
-It exists to show how an operator is written and to be broken on purpose: every fault the runtime
-must survive is played on it. Two roles, one kind, one controller; everything an operator has, as
-small as it can be.
+It shows the modules of an operator with two roles, one kind and one controller, and the contract
+tests run every fault of the runtime on it.
 """

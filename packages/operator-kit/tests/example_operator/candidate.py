@@ -1,8 +1,7 @@
-"""One of two replicas, as a process: leads by a Lease and, while it does, writes as fast as it may.
+"""One of two replicas as a process: it writes while it holds the Lease.
 
-`python -m example_operator.candidate KUBECONFIG NAME`. Tells on stdout what it did: `leading` when
-the Lease is its own, `wrote N` after each write. The write itself asks `is_leading` last of all, as
-the kit's one writer does.
+`python -m example_operator.candidate KUBECONFIG NAME` prints `leading` when it holds the Lease, and
+`wrote N` after each write. `is_leading` is checked right before the write, as in the applier.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from pathlib import Path
 from random import SystemRandom
 from urllib.parse import urlsplit
 
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.election import Timing
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.leader import LEASE, Candidacy, Election, LeaseLostError
-from compute_operator_kit.measures import NoMeasures
-from compute_operator_kit.system_clock import SystemClock
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.core.metrics import NoMetrics
+from compute_operator_kit.core.system_clock import SystemClock
+from compute_operator_kit.process.election import Timing
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election, LeaseLostError
 
 HOME = PlaneName("home")
 CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
@@ -35,43 +34,43 @@ PAUSE = timedelta(milliseconds=200)
 async def main(kubeconfig: Path, name: str) -> None:
     clock = SystemClock()
     credentials = FileCredentials.from_kubeconfig(kubeconfig, clock=clock)
-    found = urlsplit(credentials.server)
+    url = urlsplit(credentials.server)
     async with open_session() as session:
         tls = Tls(lambda: credentials.ssl_context, credentials.server_hostname)
-        connection = Connection(
+        config = RestConfig(
             plane=HOME,
             role=Role.HOME,
-            transport=AiohttpTransport(session, f"{found.scheme}://{found.netloc}", tls),
-            lane=Lane(HOME, clock),
+            transport=AiohttpTransport(session, f"{url.scheme}://{url.netloc}", tls),
+            lane=FlowControl(HOME, clock),
             credentials=credentials,
-            base_path=found.path,
+            base_path=url.path,
         )
-        kube = KubeHttp(connection, Writer(name, name))
+        kube = HttpKubeClient(config, FieldOwner(name, name))
         election = Election(
             kube,
             Candidacy(ObjectKey(HOME, LEASE, "default", "example"), name, Timing()),
             clock=clock,
             random=SystemRandom(),
-            measures=NoMeasures(),
+            measures=NoMetrics(),
         )
 
         async def write() -> None:
-            say("leading")
+            log("leading")
             number = 0
             while election.is_leading:
                 number += 1
                 body = {"data": {"writer": name, "number": str(number)}}
                 await kube.patch_merge(BOARD, body)
-                say(f"wrote {number}")
+                log(f"wrote {number}")
                 await clock.sleep(PAUSE)
 
         try:
             await election.lead(write)
         except LeaseLostError:
-            say("lost")
+            log("lost")
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,12 +1,12 @@
-"""The one kind of the example, and its words on the wire."""
+"""The kind of the example operator, with its labels, annotation and finalizer."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from compute_operator_kit.keys import Kind, PlaneName
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import Kind, PlaneName
 
 NOTE: Final = Kind("example.datumapis.com", "v1", "notes", "Note")
 HUB: Final = PlaneName("hub")
@@ -14,7 +14,7 @@ FINALIZER: Final = "example.datumapis.com/mirror"
 PLANE_LABEL: Final = "example.datumapis.com/plane"
 NAME_LABEL: Final = "example.datumapis.com/name"
 SOURCE_UID: Final = "example.datumapis.com/source-uid"
-WRITER: Final = Writer(controller="mirror", field_manager="example-mirror")
+WRITER: Final = FieldOwner(controller="mirror", field_manager="example-mirror")
 
 DEFINITION: Final[JsonObject] = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,10 +1,8 @@
-"""One story that faults are played on: two tenants, edits, a delete, and then nothing for
-a long time.
-"""
+"""The scenario of the fault tests: two tenants, edits, a delete, and a long time at rest."""
 
 from __future__ import annotations
 
-from compute_operator_kit.wire import member_object
+from compute_operator_kit.core.json import member_object
 from example_operator.world import World, a_note
 
 KEPT = a_note("kept", "alpha")
@@ -14,14 +12,14 @@ BYSTANDER = a_note("bystander", "beta")
 
 
 async def live(world: World) -> None:
-    """One process, and users."""
+    """Runs one process and the users."""
     world.start_acting()
     world.process().start("alpha", "beta")
     await use(world)
 
 
 async def use(world: World) -> None:
-    """What users do, at fixed times whatever the operator makes of it."""
+    """The writes of users, at fixed times."""
     await world.sleep_until(1)
     for key in (KEPT, EDITED, GONE, BYSTANDER):
         await world.create(key)
@@ -35,7 +33,7 @@ async def use(world: World) -> None:
 
 
 async def check_end(world: World) -> None:
-    """The world as users want it, derived from what they did and from nothing the operator says."""
+    """Checks the end state, derived from the writes of users and not from the operator."""
     for key, text in ((KEPT, "hello"), (EDITED, "edited twice"), (BYSTANDER, "hello")):
         note = await world.find(key)
         assert note is not None
@@ -48,7 +46,7 @@ async def check_end(world: World) -> None:
 
 
 async def live_and_rest(world: World) -> None:
-    """The story, time to settle, and ten minutes in which nothing may happen."""
+    """Runs the scenario and then ten minutes at rest."""
     await live(world)
     await world.sleep(12 * 60)
     await check_end(world)

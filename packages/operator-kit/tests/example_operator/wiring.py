@@ -1,91 +1,68 @@
-"""Builds the operator from ports; a simulation and a process differ only in what they pass in."""
+"""Wiring: the operator is built from ports; a simulation and a process differ only in these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership, Means, NoRecorder, Recorder
-from compute_operator_kit.backoff import RetryPolicy
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.clock import Clock, Random
-from compute_operator_kit.controller import Controller, Watch
-from compute_operator_kit.intents import Plan
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.lane import Limits
-from compute_operator_kit.manager import Manager, Runtime, Workers
-from compute_operator_kit.measures import Measures, NoMeasures
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.planes import Connect, Plane, Planes, Setting, Watched
-from compute_operator_kit.reconcile import NoSpans, Pass, Result, Spans, run_steps
-from example_operator.mirror import observe, status
-from example_operator.mirror.observe import Seen
-from example_operator.mirror.plan import plan
-from example_operator.notes import HUB, NOTE, WRITER
-
-
-class MirrorSteps:
-    """The three files of the folder, as the kit calls them."""
-
-    def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
-        return observe.observe(key, caches)
-
-    def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
-        return plan(seen)
-
-    def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:  # noqa: ARG002
-        return status.report(seen, applied)
-
-
-async def reconcile(key: ObjectKey, work: Pass) -> Result:
-    return await run_steps(MirrorSteps(), key, work)
-
-
-WATCHED = (
-    Watched(Role.PROJECT, NOTE),
-    Watched(Role.HUB, NOTE, indexes={"plane": observe.index_by_plane}),
+from compute_operator_kit.apply.context import (
+    AlwaysLeading,
+    ApplyDeps,
+    EventRecorder,
+    Leadership,
+    NoEventRecorder,
 )
+from compute_operator_kit.client.flow_control import Limits
+from compute_operator_kit.controller.manager import Manager, ManagerDeps, Workers
+from compute_operator_kit.controller.reconcile import NoSpans, Spans
+from compute_operator_kit.core.backoff import RetryPolicy
+from compute_operator_kit.core.clock import Clock, Random
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
+from compute_operator_kit.planes.registry import Connect, Plane, Planes, RegistryDeps
+from example_operator.mirror import controller
+from example_operator.notes import HUB
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the operator is given."""
+    """Everything the operator gets from its process."""
 
     connect: Connect
     clock: Clock
     random: Random
     leadership: Leadership = field(default_factory=AlwaysLeading)
-    recorder: Recorder = field(default_factory=NoRecorder)
-    measures: Measures = field(default_factory=NoMeasures)
+    recorder: EventRecorder = field(default_factory=NoEventRecorder)
+    measures: MetricsPort = field(default_factory=NoMetrics)
     spans: Spans = field(default_factory=NoSpans)
     limits: Limits = field(default_factory=Limits)
-    workers: Workers = field(default_factory=lambda: Workers(total=8, per_share=2))
+    workers: Workers = field(default_factory=lambda: Workers(total=8, per_fairness_key=2))
     resync: timedelta = timedelta(minutes=30)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 class Operator:
-    """The mirror, wired: planes to engage, and a manager to run."""
+    """Planes to engage, and a manager to run."""
 
     def __init__(self, ports: Ports) -> None:
-        setting = Setting(
+        registry_deps = RegistryDeps(
             clock=ports.clock, random=ports.random, measures=ports.measures, limits=ports.limits
         )
-        self.planes = Planes(ports.connect, WATCHED, setting)
-        means = Means(
+        self.planes = Planes(ports.connect, controller.CACHED_KINDS, registry_deps)
+        apply_deps = ApplyDeps(
             planes=self.planes,
             clock=ports.clock,
             leadership=ports.leadership,
             recorder=ports.recorder,
         )
-        runtime = Runtime(
-            means=means,
+        manager_deps = ManagerDeps(
+            deps=apply_deps,
             random=ports.random,
             measures=ports.measures,
             spans=ports.spans,
             workers=ports.workers,
         )
-        self.manager = Manager([_controller(ports)], runtime)
+        self.manager = Manager([controller.build(ports.resync, ports.retry)], manager_deps)
 
     def start(self) -> None:
         self.engage_hub()
@@ -104,25 +81,3 @@ class Operator:
 
     async def close(self) -> None:
         await self.planes.close()
-
-
-def _controller(ports: Ports) -> Controller:
-    return Controller(
-        name=WRITER.controller,
-        writer=WRITER,
-        watches=(
-            Watch(Role.PROJECT, NOTE),
-            Watch(Role.HUB, NOTE, observe.map_copy),
-        ),
-        reconcile=reconcile,
-        on_engaged=_on_engaged,
-        resync=ports.resync,
-        retry=ports.retry,
-        dropped_metric="compute_federation_dropped_events_total",
-    )
-
-
-def _on_engaged(plane: PlaneName, caches: Caches) -> tuple[ObjectKey, ...]:
-    if plane == HUB or HUB not in caches.planes(Role.HUB):
-        return ()
-    return tuple(observe.wake_copies(plane, caches))

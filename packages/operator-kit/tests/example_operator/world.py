@@ -1,8 +1,7 @@
-"""The example in a simulated world: planes, the operator, a user, faults, and a record of
-everything.
+"""The example operator in a simulated world: planes, processes, a user, faults and a history.
 
-Time is virtual and a run is a function of its seed. The operator is wired as in production, down to
-the bytes of its requests; only what is below its transport is simulated.
+Time is virtual, and a run depends only on its seed. The operator is wired as in production; only
+the server behind its transport is simulated.
 """
 
 from __future__ import annotations
@@ -17,23 +16,29 @@ from simulated_operators.ground import START, USER, Ground
 from simulated_operators.process import SimulatedProcess
 from typing_extensions import override
 
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.exchange import Connection, Transport
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Kube, NotServed, Page, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane, Limits
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.wire import JsonObject, JsonValue, member_object
-from compute_sim_planes.api_server.identity import authenticated
+from compute_operator_kit.apply.context import AlwaysLeading, Leadership
+from compute_operator_kit.client.flow_control import FlowControl, Limits
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import (
+    FieldOwner,
+    KubeClient,
+    NotServed,
+    Page,
+    Preconditions,
+)
+from compute_operator_kit.client.rest import RestConfig, Transport
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.json import JsonObject, JsonValue, member_object
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.core.objects import Absent, Snapshot
+from compute_sim_planes.api_server.authz.identity import authenticated
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.faults.injection import CrashableProcess
+from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import History
+from compute_sim_planes.time.clock import LoopReport, VirtualClock, run
 from example_operator.mirror.observe import copy_key
 from example_operator.notes import DEFINITION, HUB, NOTE
 from example_operator.wiring import Operator, Ports
@@ -44,7 +49,7 @@ LIMITS: Final = Limits(qps=200, burst=400)
 
 
 class Process(SimulatedProcess[Operator]):
-    """One process of the example, which is told its projects when it starts."""
+    """One process of the example, started with its projects."""
 
     def __init__(self, world: World, name: str, leadership: Leadership, clock: Clock) -> None:
         super().__init__(world, name, component="example", clock=clock)
@@ -69,7 +74,7 @@ class Process(SimulatedProcess[Operator]):
 
 
 class World(Ground):
-    """Planes, and everybody who talks to them."""
+    """Planes with the clients of operator and user."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(clock, _kind_names, faults)
@@ -85,9 +90,7 @@ class World(Ground):
         return plane
 
     async def restore_from_nothing(self, name: str) -> None:
-        """Puts an empty plane with the kind alone, and versions that begin anew, in a
-        plane's place.
-        """
+        """Replaces a plane by an empty one with the kind, and with versions that start again."""
         old = self.planes[name]
         await self.add_plane(name)
         await old.close()
@@ -96,12 +99,12 @@ class World(Ground):
         await apply_manifests(self.planes[name].connect(), [DEFINITION])
 
     async def serve_notes(self, name: str, *, is_served: bool) -> None:
-        """Objects stay stored; the API server just does not show the kind."""
+        """Serves the kind or not; its objects stay stored."""
         patch = [{"op": "replace", "path": "/spec/versions/0/served", "value": is_served}]
         await self._on_definition("PATCH", name, orjson.dumps(patch))
 
     async def uninstall_notes(self, name: str) -> None:
-        """As on a real server, the objects go with their definition."""
+        """Deletes the definition, and with it the objects, as on a real server."""
         await self._on_definition("DELETE", name, None)
 
     async def _on_definition(self, method: str, name: str, body: bytes | None) -> None:
@@ -111,8 +114,8 @@ class World(Ground):
         assert answer.status in {200, 202}, answer.status
         await answer.close()
 
-    def transport(self, name: str, *, life: OperatorLife) -> Transport:
-        """The operator's way to a plane, with faults in it and everything written down."""
+    def transport(self, name: str, *, life: CrashableProcess) -> Transport:
+        """The operator's transport to a plane, with faults and recording."""
         return self.faulty(self.way(name, OPERATOR), name, life)
 
     def process(
@@ -135,21 +138,19 @@ class World(Ground):
             await plane.close()
 
     async def act_on_copies(self) -> None:
-        """Stands for whatever acts on copies at the hub: it says Ready about every
-        version it sees.
-        """
+        """A controller on the hub that sets each copy to Ready."""
         seen: tuple[SimulatedPlane, int] | None = None
         while True:
             hub = self.planes[HUB]
             now = (hub, hub.state.store.revision)
-            # Looking is most of what a quiet hour costs: only after something happened.
+            # Only after a change: listing is most of the cost of a run at rest.
             for copy in await self.notes(HUB) if now != seen else ():
                 metadata = member_object(copy, "metadata")
                 status = member_object(copy, "status")
                 if status.get("observedGeneration") != metadata.get("generation"):
                     key = ObjectKey(HUB, NOTE, "default", str(metadata["name"]))
-                    told = {"phase": "Ready", "observedGeneration": metadata["generation"]}
-                    await self.kube(HUB).patch_merge(key, {"status": told}, subresource="status")
+                    ready = {"phase": "Ready", "observedGeneration": metadata["generation"]}
+                    await self.kube(HUB).patch_merge(key, {"status": ready}, subresource="status")
             seen = now
             await self.sleep(0.2)
 
@@ -158,12 +159,14 @@ class World(Ground):
 
     # the user --------------------------------------------------------------------------------
 
-    def kube(self, name: str) -> Kube:
-        """The user's way to a plane: no faults, everything written down."""
+    def kube(self, name: str) -> KubeClient:
+        """The user's client of a plane: recorded, without faults."""
         transport: Transport = self.recorded(self.way(name, USER), name, "user")
         role = Role.HUB if name == HUB else Role.PROJECT
-        lane = Lane(PlaneName(name), self.clock)
-        return KubeHttp(Connection(PlaneName(name), role, transport, lane), Writer("user", "user"))
+        lane = FlowControl(PlaneName(name), self.clock)
+        return HttpKubeClient(
+            RestConfig(PlaneName(name), role, transport, lane), FieldOwner("user", "user")
+        )
 
     async def create(self, key: ObjectKey, text: str = "hello") -> None:
         metadata: dict[str, JsonValue] = {"name": key.name, "namespace": key.namespace}
@@ -179,19 +182,19 @@ class World(Ground):
         await self.kube(key.plane).patch_merge(key, {"spec": {"text": text}})
 
     async def set_phase(self, key: ObjectKey, phase: str) -> None:
-        """What acts on copies at the hub."""
+        """Sets the phase of a copy, as a controller on the hub."""
         await self.kube(key.plane).patch_merge(
             key, {"status": {"phase": phase}}, subresource="status"
         )
 
     async def delete(self, key: ObjectKey) -> None:
-        found = await self.kube(key.plane).get(key)
-        assert isinstance(found, Snapshot)
-        await self.kube(key.plane).delete(key, preconditions=Preconditions(found.metadata.uid))
+        snapshot = await self.kube(key.plane).get(key)
+        assert isinstance(snapshot, Snapshot)
+        await self.kube(key.plane).delete(key, preconditions=Preconditions(snapshot.metadata.uid))
 
     async def find(self, key: ObjectKey) -> JsonObject | None:
-        found = await self.kube(key.plane).get(key)
-        return None if isinstance(found, Absent) else found.decode()
+        snapshot = await self.kube(key.plane).get(key)
+        return None if isinstance(snapshot, Absent) else snapshot.decode()
 
     async def notes(self, plane: str) -> list[JsonObject]:
         page = await self.kube(plane).list(NOTE)
@@ -201,12 +204,12 @@ class World(Ground):
         return [item.snapshot.decode() for item in page.items]
 
     async def is_mirrored(self, key: ObjectKey) -> bool:
-        """The copy says what the Note says, and the Note says what the copy's status says."""
+        """Whether the copy has the spec of the Note, and the Note the phase of the copy."""
         note, copy = await self.find(key), await self.find(copy_key(key))
         if note is None or copy is None or note.get("spec") != copy.get("spec"):
             return False
-        told = member_object(note, "status").get("phase")
-        return told == member_object(copy, "status").get("phase", "Pending")
+        phase = member_object(note, "status").get("phase")
+        return phase == member_object(copy, "status").get("phase", "Pending")
 
     async def is_gone(self, key: ObjectKey) -> bool:
         return await self.find(key) is None and await self.find(copy_key(key)) is None
@@ -223,7 +226,7 @@ def _kind_names(group: str, version: str, resource: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run left behind."""
+    """The result of a run."""
 
     history: History
     report: LoopReport
@@ -236,7 +239,7 @@ def play(
     seed: int = 1,
     projects: tuple[str, ...] = PROJECTS,
 ) -> Run:
-    """Plays a scenario on a hub and projects; the processes it made are stopped at its end."""
+    """Runs a scenario on a hub and projects, and stops its processes at the end."""
     worlds: list[World] = []
     report = LoopReport()
 

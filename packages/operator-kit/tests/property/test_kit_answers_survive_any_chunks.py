@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.http_answers import AnswerReader, GarbledAnswerError
+from compute_operator_kit.client.transport.response_parser import AnswerReader, GarbledAnswerError
 
 LARGEST = 1 << 20
 BODIES = st.binary(max_size=300)
@@ -83,7 +83,7 @@ def test_what_is_no_answer_is_not_believed(head: bytes) -> None:
         AnswerReader(LARGEST).feed(head)
 
 
-def test_an_interim_answer_is_passed_over() -> None:
+def test_an_interim_answer_is_ignored() -> None:
     reader = AnswerReader(LARGEST)
     reader.feed(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + counted(b"late"))
     assert (reader.status, reader.body) == (200, b"late")

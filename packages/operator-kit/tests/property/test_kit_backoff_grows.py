@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.backoff import KEY_BACKOFF, PLANE_BACKOFF, Backoff
+from compute_operator_kit.core.backoff import KEY_BACKOFF, PLANE_BACKOFF, Backoff
 
 CHANCE = st.floats(0, 1, exclude_max=True)
 

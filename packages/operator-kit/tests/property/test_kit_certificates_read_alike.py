@@ -1,4 +1,4 @@
-"""What we read of a certificate is what a cryptography library reads, and garbage is refused."""
+"""Certificates are read as by a cryptography library, and garbage is refused."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.certificate_reading import read_expiry, split_certificates
-from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.client.certificate_dates import read_expiry, split_certificates
+from compute_operator_kit.testing.certificates import Authority
 
 AUTHORITY = Authority()
 LEAF = AUTHORITY.issue().certificate
@@ -32,11 +32,11 @@ def test_the_end_of_a_certificate_is_what_its_issuer_wrote(until: datetime) -> N
 def test_every_certificate_of_a_bundle_is_found_whatever_stands_between(
     bundle: list[bytes], between: str
 ) -> None:
-    said = between.replace("-", "").encode("utf-8", "replace") + b"\r\n"
+    separator = between.replace("-", "").encode("utf-8", "replace") + b"\r\n"
 
-    found = split_certificates(said.join(bundle))
+    split = split_certificates(separator.join(bundle))
 
-    assert [x509.load_der_x509_certificate(der) for der in found] == [
+    assert [x509.load_der_x509_certificate(der) for der in split] == [
         x509.load_pem_x509_certificate(pem) for pem in bundle
     ]
 

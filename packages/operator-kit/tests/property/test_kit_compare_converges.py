@@ -10,20 +10,20 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.compare import compare, compare_stored
-from compute_operator_kit.intents import Ensure, Owned, build_new
-from compute_operator_kit.json_patch import PatchOp, PatchStep
-from compute_operator_kit.served import parse_served
-from compute_operator_kit.testing import a_key, a_snapshot
-from compute_operator_kit.wire import (
+from compute_operator_kit.core.json import (
     Encoded,
     Json,
     JsonMapping,
     JsonObject,
-    decode_object,
+    decode_json_object,
     encode,
     encode_canonical,
 )
+from compute_operator_kit.core.json_patch import PatchOp, PatchStep
+from compute_operator_kit.core.object_decoder import decode_object
+from compute_operator_kit.intents.compare import compare, compare_stored
+from compute_operator_kit.intents.intents import Ensure, OwnedFields, build_new
+from compute_operator_kit.testing.fakes import a_key, a_snapshot
 
 NAMES = st.sampled_from(["a", "b", "x/y", "t~u"])
 SCALARS = st.one_of(st.booleans(), st.integers(-5, 5), st.text(max_size=3))
@@ -59,74 +59,76 @@ def bodies(draw: st.DrawFn) -> JsonObject:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Owned:
-    return Owned(
+def wishes(draw: st.DrawFn) -> OwnedFields:
+    return OwnedFields(
         labels=draw(WISHES),
         annotations=draw(WISHES),
-        whole={"spec": draw(SPECS)} if draw(st.booleans()) else {},
-        parts={"data": draw(PARTS)} if draw(st.booleans()) else {},
+        replace={"spec": draw(SPECS)} if draw(st.booleans()) else {},
+        merge={"data": draw(PARTS)} if draw(st.booleans()) else {},
     )
 
 
 @given(body=bodies(), wanted=wishes())
-def test_a_patch_makes_the_owned_fields_right_in_one_go(body: JsonObject, wanted: Owned) -> None:
+def test_a_patch_makes_the_owned_fields_right_in_one_go(
+    body: JsonObject, wanted: OwnedFields
+) -> None:
     patched = patch(body, compare(body, wanted).steps)
     assert not compare(patched, wanted)
 
 
 @given(body=bodies(), wanted=wishes())
-def test_a_patch_leaves_foreign_fields_alone(body: JsonObject, wanted: Owned) -> None:
+def test_a_patch_leaves_foreign_fields_alone(body: JsonObject, wanted: OwnedFields) -> None:
     patched = patch(body, compare(body, wanted).steps)
     for name in ("labels", "annotations"):
         ours = wanted.labels if name == "labels" else wanted.annotations
         assert foreign(patched, name, set(ours)) == foreign(body, name, set(ours))
-    if not wanted.whole:
+    if not wanted.replace:
         assert patched.get("spec") == body.get("spec")
-    if not wanted.parts:
+    if not wanted.merge:
         assert patched.get("data") == body.get("data")
 
 
 @given(wanted=wishes())
-def test_what_is_created_needs_no_patch(wanted: Owned) -> None:
-    made = decode_object(encode(build_new(Ensure(a_key(), wanted, "Missing"))))
+def test_what_is_created_needs_no_patch(wanted: OwnedFields) -> None:
+    made = decode_json_object(encode(build_new(Ensure(a_key(), wanted, "Missing"))))
     assert not compare(made, wanted)
 
 
 @given(body=bodies(), wanted=wishes(), is_stored=st.booleans(), is_in_order=st.booleans())
 def test_header_and_bytes_never_say_more_than_the_whole_object(
-    body: JsonObject, wanted: Owned, *, is_stored: bool, is_in_order: bool
+    body: JsonObject, wanted: OwnedFields, *, is_stored: bool, is_in_order: bool
 ) -> None:
     if is_stored:
         body = patch(body, compare(body, wanted).steps)
     raw = encode_canonical(body) if is_in_order else encode(body)
-    found = parse_served(a_key().plane, a_key().kind, raw).snapshot
-    assert compare_stored(found, wanted) == compare(body, wanted)
+    stored = decode_object(a_key().plane, a_key().kind, raw).snapshot
+    assert compare_stored(stored, wanted) == compare(body, wanted)
 
 
 @given(body=bodies(), wanted=wishes(), is_stored=st.booleans())
-def test_what_is_passed_on_is_judged_as_if_it_had_been_read(
-    body: JsonObject, wanted: Owned, *, is_stored: bool
+def test_what_is_passed_on_is_compared_as_if_it_had_been_decoded(
+    body: JsonObject, wanted: OwnedFields, *, is_stored: bool
 ) -> None:
     if is_stored:
         body = patch(body, compare(body, wanted).steps)
-    passed_on: JsonMapping = {name: Encoded(encode(one)) for name, one in wanted.whole.items()}
-    found = parse_served(a_key().plane, a_key().kind, encode_canonical(body)).snapshot
-    judged = compare_stored(found, msgspec.structs.replace(wanted, whole=passed_on))
-    sent = encode(patch(body, judged.steps))
-    assert decode_object(sent) == patch(body, compare(body, wanted).steps)
+    passed_on: JsonMapping = {name: Encoded(encode(one)) for name, one in wanted.replace.items()}
+    stored = decode_object(a_key().plane, a_key().kind, encode_canonical(body)).snapshot
+    difference = compare_stored(stored, msgspec.structs.replace(wanted, replace=passed_on))
+    sent = encode(patch(body, difference.steps))
+    assert decode_json_object(sent) == patch(body, compare(body, wanted).steps)
 
 
 def foreign(body: JsonObject, name: str, ours: set[str]) -> dict[str, object]:
     metadata = body["metadata"]
     assert isinstance(metadata, dict)
-    found = metadata.get(name)
-    members = found if isinstance(found, dict) else {}
+    stored = metadata.get(name)
+    members = stored if isinstance(stored, dict) else {}
     return {key: value for key, value in members.items() if key not in ours}
 
 
 def patch(body: JsonObject, steps: Sequence[PatchStep]) -> JsonObject:
     """RFC 6902, as far as `compare` uses it on maps: add and remove."""
-    patched = decode_object(encode(body))
+    patched = decode_json_object(encode(body))
     for step in steps:
         *parents, last = [
             part.replace("~1", "/").replace("~0", "~") for part in step.path.split("/")[1:]
@@ -140,5 +142,5 @@ def patch(body: JsonObject, steps: Sequence[PatchStep]) -> JsonObject:
             del at[last]
         else:
             assert step.op is PatchOp.ADD
-            at[last] = decode_object(encode({"value": step.value}))["value"]
+            at[last] = decode_json_object(encode({"value": step.value}))["value"]
     return patched

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.watch_lines import LineSplitter
+from compute_operator_kit.client.watch_decoder import LineSplitter
 
 LINES = st.lists(st.binary(min_size=1, max_size=20).filter(lambda line: b"\n" not in line))
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.errors import InvalidSpecError
-from compute_operator_kit.paths import encode_segment, object_path
-from compute_operator_kit.testing import a_key
+from compute_operator_kit.client.urls import encode_segment, object_path
+from compute_operator_kit.core.errors import InvalidSpecError
+from compute_operator_kit.testing.fakes import a_key
 
 NASTY = st.one_of(
     st.text(min_size=1, max_size=40),

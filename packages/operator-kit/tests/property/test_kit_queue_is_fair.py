@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from compute_operator_kit.workqueue import FairQueue, Priority
+from compute_operator_kit.controller.workqueue import FairQueue, Priority
 
 KEYS = st.integers(0, 11)
 LIMIT = 2
@@ -51,7 +51,7 @@ class QueueAgainstASimpleModel(RuleBasedStateMachine):
             (self.again if key in self.working else self.ready).add(key)
         busy = Counter(map(share_of, self.working))
         free = {key for key in self.ready if busy[share_of(key)] < LIMIT}
-        taken = self.queue.take(self.now, lambda share: busy[share] < LIMIT)
+        taken = self.queue.get(self.now, lambda share: busy[share] < LIMIT)
         if taken is None:
             assert not free
             return
@@ -81,7 +81,7 @@ class QueueAgainstASimpleModel(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
         assert len(self.queue) == len(self.ready)
-        assert {key for key, _ in self.queue.working()} == self.working
+        assert {key for key, _ in self.queue.processing()} == self.working
         due = min(self.waiting.values(), default=None)
         assert self.queue.next_due() == due
 
@@ -97,8 +97,8 @@ def test_a_share_never_waits_for_more_than_one_key_of_each_other(sizes: dict[str
         for number in range(size):
             queue.add((share, number), share, now=timedelta())
     served: list[str] = []
-    while (taken := queue.take(timedelta(), lambda _: True)) is not None:
-        served.append(taken.share)
+    while (taken := queue.get(timedelta(), lambda _: True)) is not None:
+        served.append(taken.fairness_key)
     left = Counter(sizes)
     while served:
         waiting = {share for share, size in left.items() if size}

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.objects import Delivered, parse_object
-from compute_operator_kit.served import parse_served
-from compute_operator_kit.testing import A_KIND
-from compute_operator_kit.wire import JsonObject, UndecodableError, decode_object, encode
+from compute_operator_kit.core.json import JsonObject, UndecodableError, decode_json_object, encode
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.core.object_decoder import decode_object
+from compute_operator_kit.core.objects import ReceivedObject, parse_object
+from compute_operator_kit.testing.fakes import A_KIND
 
 HUB = PlaneName("hub")
 # Words that mean something here, so that they also turn up where they mean nothing.
@@ -40,20 +40,20 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-def outcome(found: Delivered) -> object:
-    return found.snapshot.key, found.snapshot.metadata, found.body
+def outcome(received: ReceivedObject) -> object:
+    return received.snapshot.key, received.snapshot.metadata, received.body
 
 
 def slowly(raw: bytes) -> object:
     try:
-        return outcome(parse_object(HUB, A_KIND, decode_object(raw), raw))
+        return outcome(parse_object(HUB, A_KIND, decode_json_object(raw), raw))
     except UndecodableError:
         return None
 
 
 def quickly(raw: bytes) -> object:
     try:
-        return outcome(parse_served(HUB, A_KIND, raw))
+        return outcome(decode_object(HUB, A_KIND, raw))
     except UndecodableError:
         return None
 

@@ -1,1 +1,1 @@
-"""What every simulated world of an operator stands on: ground, people, and processes."""
+"""The base of simulated worlds for tests of operators: planes, users and processes."""

@@ -1,6 +1,6 @@
-"""The ground of a simulated world: planes under names, ways to them, time, and what was asked.
+"""The base of a simulated world: planes by name, transports to them, time, and recorded requests.
 
-Who lives there is written by whoever has operators to test: a world of theirs stands on this one.
+The tests of an operator derive their world from it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 
 from typing_extensions import override
 
-from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.authz.identity import User, authenticated
+from compute_sim_planes.api_server.http.transport import Response, Transport
 from compute_sim_planes.api_server.plane import Plane
-from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.clock import VirtualClock
-from compute_sim_planes.fault_links import Link
-from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
+from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport, Injector
+from compute_sim_planes.faults.links import Link
+from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import History, RecordingTransport, Request
+from compute_sim_planes.time.clock import VirtualClock
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
 USER: Final = authenticated("user", "system:masters")
@@ -28,7 +28,7 @@ POLL: Final = 0.05  # seconds
 
 
 class Ground:
-    """See the module's text; `kind_names` tells a history what to call a resource."""
+    """See the module's text; `kind_names` gives the kind of a resource for the history."""
 
     def __init__(
         self,
@@ -45,31 +45,31 @@ class Ground:
         self.kind_names = kind_names
 
     def adopt(self, plane: Plane) -> None:
-        """Puts a plane under its name, in the place of one that had it: ways and links stay."""
+        """Adds a plane, or replaces the one of its name; transports and links stay."""
         self.planes[plane.name] = plane
         self.links.setdefault(plane.name, Link())
         self.history.listen(plane.name, plane.state.store)
 
-    # ways ------------------------------------------------------------------------------------
+    # transports ------------------------------------------------------------------------------
 
     def way(self, name: str, user: User) -> Transport:
-        """To whichever plane bears a name when it is asked."""
+        """A transport to the plane that has the name at the time of a request."""
         return _Current(self.planes, name, user)
 
     def recorded(self, way: Transport, name: str, identity: str) -> Transport:
-        """A way on which everything is written down."""
+        """A transport with all requests recorded."""
         return RecordingTransport(
             way, self.history, plane=name, identity=identity, kinds=self.kind_names
         )
 
-    def faulty(self, way: Transport, name: str, life: OperatorLife) -> Transport:
-        """An operator's way: with the faults of the run, its link, and everything written down."""
+    def faulty(self, way: Transport, name: str, life: CrashableProcess) -> Transport:
+        """The transport of an operator: with the faults of the run, its link, and recording."""
         broken = FaultyTransport(
             way,
             self.injector,
             plane=name,
             kinds=self.kind_names,
-            life=life,
+            process=life,
             link=self.links.setdefault(name, Link()),
         )
         return self.recorded(broken, name, life.name)
@@ -80,11 +80,11 @@ class Ground:
         await self.clock.sleep(timedelta(seconds=seconds))
 
     async def sleep_until(self, seconds: float) -> None:
-        """Until so long after the beginning of the run."""
+        """Sleeps until this time after the start of the run."""
         await self.sleep(seconds - self.clock.monotonic().total_seconds())
 
     async def eventually(self, is_so: Callable[[], Awaitable[bool]], within: float = 60) -> float:
-        """Waits until something is so; how long that took."""
+        """Waits until a condition holds; returns how long that took."""
         begun = self.clock.monotonic()
         while not await is_so():
             taken = (self.clock.monotonic() - begun).total_seconds()
@@ -92,7 +92,7 @@ class Ground:
             await self.sleep(POLL)
         return (self.clock.monotonic() - begun).total_seconds()
 
-    # what happened ---------------------------------------------------------------------------
+    # history ---------------------------------------------------------------------------------
 
     def requests(self, identity: str = "operator") -> list[Request]:
         return [one for one in self.history.of(Request) if one.caller.identity == identity]
@@ -106,7 +106,7 @@ class Ground:
         controller: str = "",
         verb: str = "",
     ) -> list[Request]:
-        """Mutating requests a process has sent so far."""
+        """The mutating requests of a process so far."""
         return [
             request
             for request in self.requests(identity)
@@ -118,14 +118,14 @@ class Ground:
         ]
 
     async def rests(self, minutes: float, identity: str = "operator") -> list[Request]:
-        """What a process writes while nobody does anything."""
+        """The writes of a process while no user writes."""
         before = len(self.writes(identity))
         await self.sleep(minutes * 60)
         return self.writes(identity)[before:]
 
     @contextmanager
     def heard(self, *loggers: str) -> Generator[None]:
-        """Keeps what is logged above a warning, for whoever wants a clean run."""
+        """Collects error lines of these loggers."""
         handler = _ErrorLines(self.error_lines)
         for name in loggers:
             logging.getLogger(name).addHandler(handler)
@@ -137,7 +137,7 @@ class Ground:
 
 
 class _Current:
-    """A restored plane answers where the old one did."""
+    """Sends to the plane that has the name now, such as a restored one."""
 
     def __init__(self, planes: Mapping[str, Plane], name: str, user: User) -> None:
         self._planes = planes
@@ -146,7 +146,7 @@ class _Current:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         plane = self._planes[self._name]
         return await plane.connect(self._user).request(method, target, headers, body)
 

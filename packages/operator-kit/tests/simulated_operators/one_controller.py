@@ -1,4 +1,4 @@
-"""One controller at work on one simulated plane of ConfigMaps: what the kit owes any controller."""
+"""One controller on one simulated plane of ConfigMaps, for tests of the controller runtime."""
 
 from __future__ import annotations
 
@@ -9,24 +9,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from compute_operator_kit.apply.desk import Means
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.controller import Controller, Mapper, Reconcile, Watch, map_to_itself
-from compute_operator_kit.exchange import Answer, Connection, Transport
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.manager import Manager, Runtime, Workers
-from compute_operator_kit.planes import Plane, Planes, Setting, Watched
-from compute_operator_kit.wire import JsonMapping
+from compute_operator_kit.apply.context import ApplyDeps
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig, StreamingResponse, Transport
+from compute_operator_kit.controller.manager import Manager, ManagerDeps, Workers
+from compute_operator_kit.controller.spec import (
+    Controller,
+    Mapper,
+    Reconcile,
+    Watch,
+    enqueue_object,
+)
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
-from compute_sim_planes.clock import VirtualClock
+from compute_sim_planes.time.clock import VirtualClock
 
 HUB: Final = PlaneName("hub")
 THING: Final = Kind("", "v1", "configmaps", "ConfigMap")
-NAME: Final = "looker"
+NAME: Final = "things"
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 SOON: Final = timedelta(milliseconds=100)
 
@@ -36,19 +42,19 @@ def a_thing(name: str) -> ObjectKey:
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """What is not as usual."""
+class Options:
+    """Options of `at_work`."""
 
-    clock: Clock | None = None  # the manager's, where it is not the world's
-    map: Mapper = map_to_itself
+    clock: Clock | None = None  # of the manager, if not of the world
+    map: Mapper = enqueue_object
     workers: Workers = field(default_factory=Workers)
     of_one: int | None = None  # workers of the controller
-    way: Callable[[Transport], Transport] = lambda transport: transport
+    wrap: Callable[[Transport], Transport] = lambda transport: transport
 
 
 @dataclass(frozen=True)
 class SlowAnswers:
-    """The server has written, and tells who watches, before the writer hears of it."""
+    """Delays responses to writes, so that watch events arrive first."""
 
     transport: Transport
     clock: Clock
@@ -56,7 +62,7 @@ class SlowAnswers:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> StreamingResponse:
         answer = await self.transport.request(method, target, headers, body)
         if method != "GET":
             await self.clock.sleep(self.delay)
@@ -65,7 +71,7 @@ class SlowAnswers:
 
 @dataclass(frozen=True)
 class LateEvents:
-    """Who watches hears of everything after a while."""
+    """Delays watch events."""
 
     transport: Transport
     clock: Clock
@@ -73,14 +79,14 @@ class LateEvents:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> StreamingResponse:
         answer = await self.transport.request(method, target, headers, body)
         return _LateAnswer(answer, self.clock, self.delay) if "watch=1" in target else answer
 
 
 @dataclass(frozen=True)
 class _LateAnswer:
-    answer: Answer
+    answer: StreamingResponse
     clock: Clock
     delay: timedelta
 
@@ -102,50 +108,52 @@ class _LateAnswer:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The manager, and somebody else on the plane."""
+class Fixture:
+    """The manager, and the client of another writer."""
 
     manager: Manager
-    stranger: Kube
+    other_client: KubeClient
 
     async def make(self, key: ObjectKey) -> None:
         metadata = {"name": key.name, "namespace": key.namespace}
         body: JsonMapping = {"apiVersion": "v1", "kind": THING.kind, "metadata": metadata}
-        await self.stranger.create(key, body)
+        await self.other_client.create(key, body)
 
-    def wake(self, *names: str) -> None:
+    def enqueue(self, *names: str) -> None:
         for name in names:
-            self.manager.wake(NAME, a_thing(name))
+            self.manager.enqueue(NAME, a_thing(name))
 
 
 @asynccontextmanager
 async def at_work(
-    clock: VirtualClock, reconcile: Reconcile, given: Conditions | None = None
-) -> AsyncGenerator[Stage]:
-    """On a plane that holds nothing yet."""
-    given = given or Conditions()
+    clock: VirtualClock, reconcile: Reconcile, options: Options | None = None
+) -> AsyncGenerator[Fixture]:
+    """Runs a controller on an empty plane."""
+    options = options or Options()
     server = SimulatedPlane("hub", PlaneParts(clock=clock, identities=clock.identities))
 
-    def connect(plane: Plane, lane: Lane) -> Kube:
-        transport = given.way(server.connect())
-        return KubeHttp(Connection(plane.name, plane.role, transport, lane), Writer("x", "x"))
+    def connect(plane: Plane, lane: FlowControl) -> KubeClient:
+        transport = options.wrap(server.connect())
+        return HttpKubeClient(
+            RestConfig(plane.name, plane.role, transport, lane), FieldOwner("x", "x")
+        )
 
     random = clock.random("world")
-    planes = Planes(connect, [Watched(Role.HUB, THING)], Setting(clock, random))
+    planes = Planes(connect, [CachedKind(Role.HUB, THING)], RegistryDeps(clock, random))
     controller = Controller(
         name=NAME,
-        writer=Writer(NAME, NAME),
-        watches=(Watch(Role.HUB, THING, given.map),),
+        owner=FieldOwner(NAME, NAME),
+        watches=(Watch(Role.HUB, THING, options.map),),
         reconcile=reconcile,
-        workers=given.of_one,
+        workers=options.of_one,
     )
-    means = Means(planes, given.clock or clock)
-    manager = Manager([controller], Runtime(means, random, workers=given.workers))
+    deps = ApplyDeps(planes, options.clock or clock)
+    manager = Manager([controller], ManagerDeps(deps, random, workers=options.workers))
     planes.engage(Plane(HUB, Role.HUB))
     running = asyncio.create_task(manager.run())
     await clock.sleep(SOON)
-    connection = Connection(HUB, Role.HUB, server.connect(), Lane(HUB, clock))
-    yield Stage(manager, KubeHttp(connection, Writer("stranger", "stranger")))
+    connection = RestConfig(HUB, Role.HUB, server.connect(), FlowControl(HUB, clock))
+    yield Fixture(manager, HttpKubeClient(connection, FieldOwner("other", "other")))
     manager.stop()
     await running
     await planes.close()

@@ -1,43 +1,49 @@
-"""What a person does in a simulated world: through a client of their own, written down as such."""
+"""Users in a simulated world: they write through their own recorded client."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from compute_operator_kit.exchange import Connection, Transport
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import AlreadyExists, Kube, Page, Preconditions, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.wire import JsonMapping, JsonObject, member_object, member_text
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.clock import VirtualClock
-from compute_sim_planes.fault_plans import Fault
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import (
+    AlreadyExists,
+    FieldOwner,
+    KubeClient,
+    Page,
+    Preconditions,
+)
+from compute_operator_kit.client.rest import RestConfig, Transport
+from compute_operator_kit.core.json import JsonMapping, JsonObject, member_object, member_text
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.core.objects import Absent, Snapshot
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.faults.plans import Fault
+from compute_sim_planes.time.clock import VirtualClock
 from simulated_operators.ground import USER, Ground
 
 
 def address(plane: str, kind: Kind, name: str, namespace: str) -> ObjectKey:
-    """Where an object is; one of a kind without namespaces is in none."""
+    """The key of an object; a kind without namespaces has none."""
     return ObjectKey(PlaneName(plane), kind, namespace if kind.namespaced else "", name)
 
 
 def destination(
     plane: str, document: JsonMapping, kinds: Iterable[Kind], namespace: str
 ) -> ObjectKey:
-    """Where a document goes; its kind must be one of those that are known."""
+    """The key of a document; its kind must be one of `kinds`."""
     metadata = document["metadata"]
     assert isinstance(metadata, Mapping)
-    found = next(
+    known = next(
         kind
         for kind in kinds
         if kind.kind == document["kind"] and kind.api_version == document["apiVersion"]
     )
-    return address(plane, found, str(metadata["name"]), str(metadata.get("namespace", namespace)))
+    return address(plane, known, str(metadata["name"]), str(metadata.get("namespace", namespace)))
 
 
 class PeopledGround(Ground):
-    """Ground with people on it: they know some kinds, and live in one namespace."""
+    """A world with a user of some kinds in one namespace."""
 
     def __init__(
         self,
@@ -48,19 +54,19 @@ class PeopledGround(Ground):
         others: Mapping[str, str] | None = None,
         faults: tuple[Fault, ...] = (),
     ) -> None:
-        """`others` are kinds that nobody makes by hand, by their resources."""
+        """`others` are kinds that users do not create, by their resources."""
         self._kinds = tuple(kinds)
         names = {kind.plural: kind.kind for kind in self._kinds} | dict(others or {})
         super().__init__(clock, lambda _group, _version, plural: names.get(plural, ""), faults)
         self._namespace = namespace
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, FlowControl] = {}
 
-    def kube(self, name: str, user: User = USER) -> Kube:
-        """A person's way to a plane: no faults, everything written down."""
+    def kube(self, name: str, user: User = USER) -> KubeClient:
+        """The user's client of a plane: recorded, without faults."""
         transport: Transport = self.recorded(self.way(name, user), name, "user")
-        lane = self._lanes.setdefault(name, Lane(PlaneName(name), self.clock))
-        connection = Connection(PlaneName(name), Role.PROJECT, transport, lane)
-        return KubeHttp(connection, Writer("user", "user"))
+        lane = self._lanes.setdefault(name, FlowControl(PlaneName(name), self.clock))
+        connection = RestConfig(PlaneName(name), Role.PROJECT, transport, lane)
+        return HttpKubeClient(connection, FieldOwner("user", "user"))
 
     def key_to(self, plane: str, kind: Kind, name: str, namespace: str | None) -> ObjectKey:
         return address(plane, kind, name, self._namespace if namespace is None else namespace)
@@ -74,15 +80,15 @@ class PeopledGround(Ground):
     async def find(
         self, plane: str, kind: Kind, name: str, namespace: str | None = None
     ) -> JsonObject | None:
-        found = await self.kube(plane).get(self.key_to(plane, kind, name, namespace))
-        return None if isinstance(found, Absent) else found.decode()
+        snapshot = await self.kube(plane).get(self.key_to(plane, kind, name, namespace))
+        return None if isinstance(snapshot, Absent) else snapshot.decode()
 
     async def get(
         self, plane: str, kind: Kind, name: str, namespace: str | None = None
     ) -> JsonObject:
-        found = await self.find(plane, kind, name, namespace)
-        assert found is not None, f"no {self.key_to(plane, kind, name, namespace)}"
-        return found
+        existing = await self.find(plane, kind, name, namespace)
+        assert existing is not None, f"no {self.key_to(plane, kind, name, namespace)}"
+        return existing
 
     async def exists(self, plane: str, kind: Kind, name: str, namespace: str | None = None) -> bool:
         return await self.find(plane, kind, name, namespace) is not None
@@ -93,14 +99,14 @@ class PeopledGround(Ground):
         return not await self.exists(plane, kind, name, namespace)
 
     async def listed(self, plane: str, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        """Objects of one namespace, or of all."""
+        """The objects of one namespace, or of all."""
         page = await self.kube(plane).list(kind, namespace=namespace)
         assert isinstance(page, Page), page
         return [item.snapshot.decode() for item in page.items]
 
     async def names(self, plane: str, kind: Kind, namespace: str = "") -> list[str]:
-        found = await self.listed(plane, kind, namespace)
-        return sorted(member_text(member_object(one, "metadata"), "name") for one in found)
+        objects = await self.listed(plane, kind, namespace)
+        return sorted(member_text(member_object(one, "metadata"), "name") for one in objects)
 
     async def patch(
         self, plane: str, kind: Kind, name: str, body: JsonMapping, namespace: str | None = None
@@ -120,6 +126,6 @@ class PeopledGround(Ground):
 
     async def delete(self, plane: str, kind: Kind, name: str, namespace: str | None = None) -> None:
         key = self.key_to(plane, kind, name, namespace)
-        found = await self.kube(plane).get(key)
-        assert isinstance(found, Snapshot), f"no {key}"
-        await self.kube(plane).delete(key, preconditions=Preconditions(found.metadata.uid))
+        snapshot = await self.kube(plane).get(key)
+        assert isinstance(snapshot, Snapshot), f"no {key}"
+        await self.kube(plane).delete(key, preconditions=Preconditions(snapshot.metadata.uid))

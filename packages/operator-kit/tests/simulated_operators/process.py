@@ -1,6 +1,6 @@
-"""One operator process in a simulated world: started, stopped, crashed, and made anew.
+"""One operator process in a simulated world: started, stopped, killed, and started again.
 
-A world's own process says how its operator is wired; everything around the operator is here.
+A subclass builds its operator; the ports of the process around it are here.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ import asyncio
 from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.exchange import Connection, Transport
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, PlaneName, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.planes import Plane, Planes
-from compute_operator_kit.recorders import Recorders
-from compute_operator_kit.testing import FakeMeasures, FakeRecorder
-from compute_sim_planes.clock import VirtualClock
-from compute_sim_planes.faults import OperatorLife
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig, Transport
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.keys import Kind, PlaneName, Role
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.planes.registry import Plane, Planes
+from compute_operator_kit.telemetry.event_recorders import EventRecorders
+from compute_operator_kit.telemetry.events import EventClient, EventSource
+from compute_operator_kit.testing.fakes import FakeEventRecorder, FakeMetrics
+from compute_sim_planes.faults.injection import CrashableProcess
 from compute_sim_planes.history import History
-from compute_sim_planes.passes import RecordedPasses
+from compute_sim_planes.reconcile_trace import ReconcileTrace
+from compute_sim_planes.time.clock import VirtualClock
 
 
-class Wired(Protocol):
-    """An operator, as its process knows it."""
+class StartableOperator(Protocol):
+    """What a simulated process needs of an operator."""
 
     planes: Planes
 
@@ -40,53 +40,53 @@ class Wired(Protocol):
     async def close(self) -> None: ...
 
 
-class Around(Protocol):
-    """The world, as a process knows it."""
+class ProcessWorld(Protocol):
+    """What a simulated process needs of the world."""
 
     clock: VirtualClock
     history: History
 
-    def transport(self, name: str, *, life: OperatorLife) -> Transport: ...
+    def transport(self, name: str, *, life: CrashableProcess) -> Transport: ...
 
 
-_OperatorT = TypeVar("_OperatorT", bound=Wired)
+_OperatorT = TypeVar("_OperatorT", bound=StartableOperator)
 
 
 class SimulatedProcess(Generic[_OperatorT]):
-    """See the module's text. Whoever derives from it sets `operator`."""
+    """See the module's text. A subclass sets `operator`."""
 
     operator: _OperatorT
 
     def __init__(
         self,
-        around: Around,
+        world: ProcessWorld,
         name: str,
         *,
         component: str,
         clock: Clock,
-        voices: Mapping[Kind, str] | None = None,
+        event_sources: Mapping[Kind, str] | None = None,
         writes_events: bool = False,
     ) -> None:
         self.name = name
-        self.life = OperatorLife(name)
-        self.measures = FakeMeasures()
-        self.recorder = FakeRecorder()
-        self.spans = RecordedPasses(around.history)
-        self._around = around
-        # Most tests read events from the fake; in the world they would be writes like any other.
-        self._tellers = Recorders.speaking_as(
-            Reporter(component, name), voices or {}, self._find_events, clock
+        self.life = CrashableProcess(name)
+        self.measures = FakeMetrics()
+        self.recorder = FakeEventRecorder()
+        self.spans = ReconcileTrace(world.history)
+        self._process_world = world
+        # Most tests read events from the fake; written to a plane they would count as writes.
+        self._recorders = EventRecorders.for_kinds(
+            EventSource(component, name), event_sources or {}, self._find_events, clock
         )
         self._writes_events = writes_events
-        self._telling: list[asyncio.Task[None]] = []
+        self._recording: list[asyncio.Task[None]] = []
         self._leading: asyncio.Task[None] | None = None
 
     def start(self, *, leads: bool = True) -> None:
         self.operator.start()
         if self._writes_events:
-            self._telling = [
-                asyncio.create_task(teller.run(), name=f"{self.name}:events")
-                for teller in self._tellers
+            self._recording = [
+                asyncio.create_task(recorder.run(), name=f"{self.name}:events")
+                for recorder in self._recorders
             ]
         if leads:
             self.begin_leading()
@@ -102,26 +102,26 @@ class SimulatedProcess(Generic[_OperatorT]):
         await self.close()
 
     async def kill(self) -> None:
-        """Nothing more is sent; what was in memory is gone."""
+        """As on SIGKILL: nothing more is sent."""
         if self._leading is not None:
             self._leading.cancel()
             await asyncio.wait({self._leading})
         await self.close()
 
     async def close(self) -> None:
-        """Ends what `start` began; a process that has more of its own adds to it."""
-        for task in self._telling:
+        """Ends what `start` began; a subclass ends its own tasks too."""
+        for task in self._recording:
             task.cancel()
-        if self._telling:
-            await asyncio.wait(self._telling)
-        self._telling.clear()
+        if self._recording:
+            await asyncio.wait(self._recording)
+        self._recording.clear()
         await self.operator.close()
 
-    def record(self, emit: Emit) -> None:
-        """Where the operator tells its events."""
+    def record(self, emit: RecordEvent) -> None:
+        """The event recorder of the operator."""
         self.recorder.record(emit)
         if self._writes_events:
-            self._tellers.record(emit)
+            self._recorders.record(emit)
 
     def reasons(self, *, kind: Kind | None = None) -> list[str]:
         """Reasons of the events emitted so far, in order."""
@@ -129,19 +129,19 @@ class SimulatedProcess(Generic[_OperatorT]):
             emit.reason for emit in self.recorder.emitted if kind is None or emit.key.kind == kind
         ]
 
-    # its ways --------------------------------------------------------------------------------
+    # clients ---------------------------------------------------------------------------------
 
-    def connect(self, plane: Plane, lane: Lane) -> Kube:
-        transport = self._around.transport(plane.name, life=self.life)
-        connection = Connection(
+    def connect(self, plane: Plane, lane: FlowControl) -> KubeClient:
+        transport = self._process_world.transport(plane.name, life=self.life)
+        connection = RestConfig(
             plane.name, plane.role, transport, lane, measures=self.measures, user_agent=self.name
         )
-        return KubeHttp(connection, Writer(self.name, self.name))
+        return HttpKubeClient(connection, FieldOwner(self.name, self.name))
 
-    def reach(self, plane: PlaneName, role: Role) -> Kube:
-        """The process's own way to a plane, for what stands around the operator in a process."""
-        return self.connect(Plane(plane, role), Lane(plane, self._around.clock))
+    def reach(self, plane: PlaneName, role: Role) -> KubeClient:
+        """A client of a plane outside of the operator, as for the Lease."""
+        return self.connect(Plane(plane, role), FlowControl(plane, self._process_world.clock))
 
-    def _find_events(self, plane: PlaneName) -> Events | None:
+    def _find_events(self, plane: PlaneName) -> EventClient | None:
         engaged = self.operator.planes.find(plane)
         return None if engaged is None else engaged.kube

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.backoff import (
+from compute_operator_kit.core.backoff import (
     KEY_BACKOFF,
     PLANE_BACKOFF,
     Attempts,
@@ -12,7 +12,7 @@ from compute_operator_kit.backoff import (
     RetryPolicy,
     plan_retry,
 )
-from compute_operator_kit.errors import (
+from compute_operator_kit.core.errors import (
     BreakerOpenError,
     ConflictError,
     ForbiddenError,
@@ -112,7 +112,7 @@ def test_a_refusal_beside_an_outage_does_not_stop_the_retry() -> None:
     ("error", "seconds"),
     [(INVALID, 300), (FORBIDDEN, 60), (BUG, 60), (ReconcileError("x", "x"), 60)],
 )
-def test_what_does_not_heal_by_itself_is_looked_at_slowly(
+def test_errors_that_do_not_pass_by_themselves_are_retried_slowly(
     error: ReconcileError, seconds: int
 ) -> None:
     retry = plan_retry([error], Attempts(5, 5), POLICY, 0.0)
@@ -120,7 +120,7 @@ def test_what_does_not_heal_by_itself_is_looked_at_slowly(
     assert retry.attempts == Attempts()
 
 
-def test_slow_looks_are_spread() -> None:
+def test_slow_retries_are_spread() -> None:
     retry = plan_retry([INVALID], Attempts(), POLICY, 1.0)
     assert retry.delay == timedelta(seconds=360)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.errors import (
+from compute_operator_kit.core.errors import (
     SEVERITY,
     Cause,
     ConflictError,

@@ -10,38 +10,49 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 import pytest
 
-from compute_operator_kit.answers import LONGEST_RETRY_AFTER, parse_retry_after
-from compute_operator_kit.errors import LimitExceededError, OutcomeUnknownError, UnavailableError
-from compute_operator_kit.exchange import LARGEST_ANSWER, Connection
-from compute_operator_kit.guards import find_refusal
-from compute_operator_kit.intents import IfNone
-from compute_operator_kit.keys import PlaneName, Role
-from compute_operator_kit.kube import Page, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane, Limits
-from compute_operator_kit.list_bounds import (
+from compute_operator_kit.apply.guards import find_refusal
+from compute_operator_kit.cache.reflector import LIST_AGAIN
+from compute_operator_kit.client.flow_control import FlowControl, Limits
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, Page
+from compute_operator_kit.client.list_bounds import (
     LIST_TOO_LARGE,
     MOST_BYTES,
     MOST_OBJECTS,
     MOST_PAGES,
     ListBounds,
 )
-from compute_operator_kit.objects import Unreadable, parse_version
-from compute_operator_kit.planes import Engaged, Plane, Planes, Setting, State, Watched
-from compute_operator_kit.reflector import LIST_AGAIN
-from compute_operator_kit.testing import (
+from compute_operator_kit.client.rest import LARGEST_ANSWER, RestConfig
+from compute_operator_kit.client.status_errors import LONGEST_RETRY_AFTER, parse_retry_after
+from compute_operator_kit.core.errors import (
+    LimitExceededError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_operator_kit.core.objects import Unreadable, parse_version
+from compute_operator_kit.intents.intents import RequireNone
+from compute_operator_kit.planes.registry import (
+    CachedKind,
+    EngagedPlane,
+    Plane,
+    Planes,
+    PlaneState,
+    RegistryDeps,
+)
+from compute_operator_kit.testing.fakes import (
     A_KIND,
     FakeClock,
     FixedRandom,
-    ScriptedAnswer,
+    ScriptedResponse,
     ScriptedTransport,
     a_key,
     a_snapshot,
 )
-from compute_operator_kit.wire import JsonObject
 
 ALPHA = PlaneName("alpha")
-WRITER = Writer("example", "compute-example")
+WRITER = FieldOwner("example", "compute-example")
 MANY_DIGITS = "9" * 4301  # one more than `int` takes
 UNLIMITED = Limits(qps=1e9, burst=10**9)
 
@@ -49,7 +60,7 @@ UNLIMITED = Limits(qps=1e9, burst=10**9)
 class Answering:
     """A server that a function answers for; watches stay open and silent."""
 
-    def __init__(self, answer: Callable[[int, Mapping[str, list[str]]], ScriptedAnswer]) -> None:
+    def __init__(self, answer: Callable[[int, Mapping[str, list[str]]], ScriptedResponse]) -> None:
         self._answer = answer
         self.asked = 0
 
@@ -59,26 +70,28 @@ class Answering:
         target: str,
         headers: Mapping[str, str],  # noqa: ARG002
         body: bytes | None,  # noqa: ARG002
-    ) -> ScriptedAnswer:
+    ) -> ScriptedResponse:
         query = parse_qs(urlsplit(target).query)
         if "watch" in query:
-            return ScriptedAnswer(200, hangs=True)
+            return ScriptedResponse(200, hangs=True)
         self.asked += 1
         return self._answer(self.asked, query)
 
 
-def a_page(*names: str, token: str = "", padding: int = 0) -> ScriptedAnswer:
+def a_page(*names: str, token: str = "", padding: int = 0) -> ScriptedResponse:
     items = [a_snapshot(a_key(name), text={"x": "x" * padding}).decode() for name in names]
     page: JsonObject = {
         "metadata": {"resourceVersion": "7", "continue": token},
         "items": [*items],
     }
-    return ScriptedAnswer(200, orjson.dumps(page))
+    return ScriptedResponse(200, orjson.dumps(page))
 
 
-def a_client(transport: Answering | ScriptedTransport, lane: Lane | None = None) -> KubeHttp:
-    lane = lane or Lane(ALPHA, FakeClock(), UNLIMITED)
-    return KubeHttp(Connection(ALPHA, Role.PROJECT, transport, lane), WRITER)
+def a_client(
+    transport: Answering | ScriptedTransport, lane: FlowControl | None = None
+) -> HttpKubeClient:
+    lane = lane or FlowControl(ALPHA, FakeClock(), UNLIMITED)
+    return HttpKubeClient(RestConfig(ALPHA, Role.PROJECT, transport, lane), WRITER)
 
 
 class Ground:
@@ -87,14 +100,14 @@ class Ground:
     def __init__(self, **servers: Answering) -> None:
         self.clock = FakeClock()
         self.servers = servers
-        setting = Setting(self.clock, FixedRandom(0.0), limits=UNLIMITED)
-        watched = [Watched(Role.PROJECT, A_KIND)]
+        setting = RegistryDeps(self.clock, FixedRandom(0.0), limits=UNLIMITED)
+        watched = [CachedKind(Role.PROJECT, A_KIND)]
         self.planes = Planes(self._connect, watched, setting)
 
-    def _connect(self, plane: Plane, lane: Lane) -> KubeHttp:
+    def _connect(self, plane: Plane, lane: FlowControl) -> HttpKubeClient:
         return a_client(self.servers[plane.name], lane)
 
-    def engage(self, name: str) -> Engaged:
+    def engage(self, name: str) -> EngagedPlane:
         return self.planes.engage(Plane(PlaneName(name), Role.PROJECT))
 
     async def pass_time(self, length: timedelta = timedelta(seconds=1)) -> None:
@@ -115,15 +128,17 @@ class Ground:
 
 @pytest.mark.spec("AT-02")
 @pytest.mark.parametrize(
-    ("page", "token", "told"),
+    ("page", "token", "message"),
     [
         (Page((), "7", "t", MOST_OBJECTS + 1), "", "objects"),
         (Page((), "7", "t", length=MOST_BYTES + 1), "", "bytes"),
         (Page((), "7", "t"), "t", "continues with itself"),
     ],
 )
-def test_a_list_is_bounded_by_objects_bytes_and_tokens(page: Page, token: str, told: str) -> None:
-    with pytest.raises(LimitExceededError, match=told) as raised:
+def test_a_list_is_bounded_by_objects_bytes_and_tokens(
+    page: Page, token: str, message: str
+) -> None:
+    with pytest.raises(LimitExceededError, match=message) as raised:
         ListBounds(ALPHA, A_KIND).count(page, token)
     assert (raised.value.reason, raised.value.plane) == (LIST_TOO_LARGE, ALPHA)
 
@@ -139,25 +154,25 @@ def test_a_list_is_bounded_by_pages() -> None:
 
 
 @pytest.mark.spec("AT-02")
-async def test_a_plane_whose_lists_do_not_end_is_down_alone_with_a_reason_and_heals() -> None:
+async def test_a_plane_with_endless_lists_is_down_alone_with_a_reason_and_heals() -> None:
     is_hostile = True
 
-    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedAnswer:
+    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedResponse:
         return a_page(f"n{asked}", token=str(asked)) if is_hostile else a_page("mended")
 
     hostile, other = Answering(answer), Answering(lambda _asked, _query: a_page("well"))
     ground = Ground(hostile=hostile, other=other)
     engaged, bystander = ground.engage("hostile"), ground.engage("other")
     await ground.until(lambda: bool(engaged.limit))
-    assert (engaged.limit, engaged.state) == (LIST_TOO_LARGE, State.DOWN)
+    assert (engaged.limit, engaged.state) == (LIST_TOO_LARGE, PlaneState.DOWN)
     store = engaged.stores[A_KIND]
     assert len(store) == 0
     assert store.get("default", "n1") == Unreadable(LIST_TOO_LARGE)
-    assert bystander.state is State.UP
+    assert bystander.state is PlaneState.UP
     assert hostile.asked == MOST_PAGES + 1
     is_hostile = False
     await ground.pass_time(LIST_AGAIN * 1.2)
-    assert (engaged.limit, engaged.state) == ("", State.UP)
+    assert (engaged.limit, engaged.state) == ("", PlaneState.UP)
     assert not isinstance(store.get("default", "mended"), Unreadable)
     await ground.planes.close()
 
@@ -166,7 +181,7 @@ async def test_a_plane_whose_lists_do_not_end_is_down_alone_with_a_reason_and_he
 async def test_a_page_that_is_too_large_is_asked_for_again_smaller_and_at_once() -> None:
     asked: list[int] = []
 
-    def answer(_: int, query: Mapping[str, list[str]]) -> ScriptedAnswer:
+    def answer(_: int, query: Mapping[str, list[str]]) -> ScriptedResponse:
         limit = int(query["limit"][0])
         asked.append(limit)
         is_large = limit > 100
@@ -183,7 +198,7 @@ async def test_a_page_that_is_too_large_is_asked_for_again_smaller_and_at_once()
 @pytest.mark.spec("AT-02")
 async def test_a_guard_that_lists_gives_up_too() -> None:
     endless = Answering(lambda _asked, _query: a_page(token="the same"))  # noqa: S106 - a place in a list
-    guard = IfNone(ALPHA, A_KIND, {"a": "b"}, "default")
+    guard = RequireNone(ALPHA, A_KIND, {"a": "b"}, "default")
     with pytest.raises(LimitExceededError):
         await find_refusal(guard, lambda _: a_client(endless))
 
@@ -200,26 +215,26 @@ def test_numbers_of_any_length_are_read_within_bounds() -> None:
 
 @pytest.mark.spec("AT-10")
 async def test_a_probe_outlives_a_pause_of_thousands_of_digits() -> None:
-    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedAnswer:
+    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedResponse:
         if asked <= 5:
-            return ScriptedAnswer(503, b"")
+            return ScriptedResponse(503, b"")
         if asked == 6:
-            return ScriptedAnswer(503, b"", headers={"Retry-After": MANY_DIGITS})
+            return ScriptedResponse(503, b"", headers={"Retry-After": MANY_DIGITS})
         return a_page("n")
 
     ground = Ground(alpha=Answering(answer))
     engaged = ground.engage("alpha")
     await ground.until(lambda: engaged.lane.is_open)
     await ground.pass_time(LONGEST_RETRY_AFTER * 2)
-    assert engaged.state is State.UP
+    assert engaged.state is PlaneState.UP
     await ground.planes.close()
 
 
 @pytest.mark.spec("AT-10")
 async def test_a_probe_that_crashed_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
-    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedAnswer:
+    def answer(asked: int, _: Mapping[str, list[str]]) -> ScriptedResponse:
         if asked <= 5:
-            return ScriptedAnswer(503, b"")
+            return ScriptedResponse(503, b"")
         if asked == 6:
             raise LookupError("a bug")
         return a_page("n")
@@ -228,7 +243,7 @@ async def test_a_probe_that_crashed_is_started_again(caplog: pytest.LogCaptureFi
     engaged = ground.engage("alpha")
     await ground.until(lambda: engaged.lane.is_open)
     await ground.pass_time(timedelta(minutes=2))
-    assert engaged.state is State.UP
+    assert engaged.state is PlaneState.UP
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
         "Restarting a task that ended by a bug"
     ]
@@ -247,7 +262,7 @@ OTHERS = [
 @pytest.mark.parametrize("other", OTHERS)
 async def test_an_answer_about_another_object_is_an_error_of_its_plane(other: object) -> None:
     assert isinstance(other, type(a_key()))
-    answer = ScriptedAnswer(200, a_snapshot(other).raw)
+    answer = ScriptedResponse(200, a_snapshot(other).raw)
     with pytest.raises(UnavailableError, match="another object") as raised:
         await a_client(ScriptedTransport(answer)).get(a_key(plane="alpha"))
     assert raised.value.plane == ALPHA
@@ -259,6 +274,6 @@ async def test_a_write_that_is_answered_with_another_object_has_no_known_outcome
     other: object,
 ) -> None:
     assert isinstance(other, type(a_key()))
-    answer = ScriptedAnswer(200, a_snapshot(other).raw)
+    answer = ScriptedResponse(200, a_snapshot(other).raw)
     with pytest.raises(OutcomeUnknownError):
         await a_client(ScriptedTransport(answer)).patch_merge(a_key(plane="alpha"), {})

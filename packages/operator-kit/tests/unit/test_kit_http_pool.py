@@ -12,20 +12,20 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from compute_operator_kit.http_connection import (
+from compute_operator_kit.client.transport.aiohttp import Tls
+from compute_operator_kit.client.transport.connection import (
     INBOX_BYTES,
     StaleConnectionError,
     render_request,
 )
-from compute_operator_kit.http_pool import Pool, PooledTransport
-from compute_operator_kit.http_transport import Tls
-from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.client.transport.pool import Pool, PooledTransport
+from compute_operator_kit.testing.certificates import Authority
 
 OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Seen: Yes\r\n\r\nok"
 
 
 class Server:
-    """Answers what a test tells it to, byte for byte, and remembers what reached it."""
+    """Answers with prepared bytes and records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[bytes | None] = []  # None: the connection is closed instead
@@ -58,21 +58,21 @@ class Server:
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Server]:
-    found = Server()
-    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0)
-    found.port = int(listening.sockets[0].getsockname()[1])
-    yield found
+    server = Server()
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.port = int(listening.sockets[0].getsockname()[1])
+    yield server
     listening.close()
-    for writer in found.open:
+    for writer in server.open:
         writer.close()
     await asyncio.sleep(0.01)
 
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[Pool]:
-    found = Pool(kept_for=timedelta(milliseconds=200))
-    yield found
-    found.close()
+    opened = Pool(kept_for=timedelta(milliseconds=200))
+    yield opened
+    opened.close()
     await asyncio.sleep(0.01)
 
 
@@ -242,13 +242,13 @@ class Trust:
 async def test_tls_is_verified_and_a_new_context_gets_a_new_connection(
     pool: Pool, tmp_path: Path
 ) -> None:
-    trust, found = Trust(tmp_path, "hub.example"), Server()
-    listening = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=trust.serving)
+    trust, server = Trust(tmp_path, "hub.example"), Server()
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=trust.serving)
     origin = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     trusted = [trust.client]
     named = PooledTransport(pool, origin, Tls(lambda: trusted[0], "hub.example"))
     assert [await read(named), await read(named)] == [b"ok", b"ok"]
-    assert found.connections == 1
+    assert server.connections == 1
 
     trusted[0] = ssl.create_default_context()
     with pytest.raises(ConnectionRefusedError, match="the certificate is not trusted"):

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
 
 
 class Server:
@@ -50,16 +50,16 @@ class Server:
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Server]:
-    found = Server()
+    started = Server()
     application = web.Application(client_max_size=4 * 1024 * 1024)
-    application.router.add_route("*", "/{anything:.*}", found.answer)
+    application.router.add_route("*", "/{anything:.*}", started.answer)
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     assert runner.addresses
-    found.port = int(runner.addresses[0][1])
-    yield found
+    started.port = int(runner.addresses[0][1])
+    yield started
     await runner.cleanup()
 
 
@@ -141,9 +141,9 @@ async def test_redirects_are_not_followed(transport: AiohttpTransport, server: S
 
 @pytest.mark.fault("C4")
 async def test_a_server_that_is_not_there_was_sent_nothing(session: aiohttp.ClientSession) -> None:
-    nowhere = AiohttpTransport(session, "http://127.0.0.1:1")
+    unreachable = AiohttpTransport(session, "http://127.0.0.1:1")
     with pytest.raises(ConnectionRefusedError):
-        await nowhere.request("POST", "/echo", {}, b"x")
+        await unreachable.request("POST", "/echo", {}, b"x")
 
 
 @pytest.mark.fault("C4")

@@ -4,42 +4,42 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.holding import Memory, Part
-from compute_operator_kit.intents import (
+from compute_operator_kit.apply.write_memory import ObjectSection, WriteMemory
+from compute_operator_kit.client.interface import Selector
+from compute_operator_kit.core.errors import InvariantError
+from compute_operator_kit.core.keys import PlaneName, Uid
+from compute_operator_kit.core.objects import OwnerReference
+from compute_operator_kit.intents.intents import (
     Delete,
-    Emit,
     Ensure,
-    IfGone,
-    IfNone,
-    IfUnchanged,
-    OnlyUnder,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
-    Wait,
+    RequeueAfter,
+    RequireExists,
+    RequireGone,
+    RequireNone,
+    RequireUnchanged,
     build_new,
 )
-from compute_operator_kit.keys import PlaneName, Uid
-from compute_operator_kit.kube import Selector
-from compute_operator_kit.objects import OwnerReference
-from compute_operator_kit.outcomes import Applied, Effect, Outcome, soonest
-from compute_operator_kit.testing import A_KIND, a_key
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome, soonest
+from compute_operator_kit.testing.fakes import A_KIND, a_key
 
 SECOND = timedelta(seconds=1)
 
 
 def test_equal_intents_are_equal_values_and_print_themselves() -> None:
-    one, other = (Ensure(a_key(), Owned(labels={"a": "b"}), "Missing") for _ in range(2))
+    one, other = (Ensure(a_key(), OwnedFields(labels={"a": "b"}), "Missing") for _ in range(2))
     assert one == other
     assert "Missing" in repr(one)
     assert Plan.of(one) == Plan.of(other)
 
 
 def test_plans_are_joined_in_order_and_know_their_writes() -> None:
-    made = Ensure(a_key(), Owned(), "Missing")
-    wait = Wait(a_key(), "Terminating", SECOND)
-    told = Emit(a_key(), Uid("u"), "Made", "made", action="Making")
+    made = Ensure(a_key(), OwnedFields(), "Missing")
+    wait = RequeueAfter(a_key(), "Terminating", SECOND)
+    told = RecordEvent(a_key(), Uid("u"), "Made", "made", action="Making")
     plan = Plan.of(made) + Plan.of(wait, told)
     assert list(plan) == [made, wait, told]
     assert plan.writes == (made,)
@@ -48,21 +48,25 @@ def test_plans_are_joined_in_order_and_know_their_writes() -> None:
 
 def test_guards_are_asked_in_one_order() -> None:
     key = a_key()
-    none = IfNone(PlaneName("hub"), A_KIND, {"a": "b"})
-    gone, same = IfGone(key), IfUnchanged(key, Uid("u"))
-    delete = Delete(key, Uid("u"), "Unused", if_none=none, if_gone=gone, if_unchanged=same)
+    none = RequireNone(PlaneName("hub"), A_KIND, {"a": "b"})
+    gone, same = RequireGone(key), RequireUnchanged(key, Uid("u"))
+    delete = Delete(
+        key, Uid("u"), "Unused", require_none=none, require_gone=gone, require_unchanged=same
+    )
     assert delete.guards == (same, gone, none)
-    assert RemoveFinalizer(key, Uid("u"), "f", "Gone", if_none=none).guards == (none,)
-    under = OnlyUnder(key)
-    assert Ensure(key, Owned(), "Missing", only_under=under).guards == (under,)
-    assert Ensure(key, Owned(), "Missing").guards == ()
+    assert RemoveFinalizer(key, Uid("u"), "f", "Gone", require_none=none).guards == (none,)
+    under = RequireExists(key)
+    assert Ensure(key, OwnedFields(), "Missing", requires=under).guards == (under,)
+    assert Ensure(key, OwnedFields(), "Missing").guards == ()
 
 
 def test_a_new_object_is_born_with_more_than_is_compared_later() -> None:
     owner = OwnerReference("v1", "Note", "root", Uid("u1"), controller=True)
     intent = Ensure(
         a_key(),
-        Owned(labels={"a": "1", "not": None}, owners=(owner,), parts={"spec": {"x": 1, "y": None}}),
+        OwnedFields(
+            labels={"a": "1", "not": None}, owners=(owner,), merge={"spec": {"x": 1, "y": None}}
+        ),
         "Missing",
         initial={"spec": {"y": 2, "z": 3}, "metadata": {"finalizers": ["f"]}},
     )
@@ -89,25 +93,27 @@ def test_a_new_object_is_born_with_more_than_is_compared_later() -> None:
 
 
 def test_what_we_own_replaces_what_it_would_be_born_with() -> None:
-    wanted = Owned(parts={"spec": {"size": 2}})
+    wanted = OwnedFields(merge={"spec": {"size": 2}})
     made = build_new(Ensure(a_key(), wanted, "Missing", initial={"spec": {"size": {"a": 1}}}))
     assert made["spec"] == {"size": 2}
 
 
-def test_what_is_owned_whole_is_created_as_it_is() -> None:
-    wanted = Owned(whole={"spec": {"mode": None, "env": {"b": None}}})
+def test_members_owned_as_a_whole_are_created_as_they_are() -> None:
+    wanted = OwnedFields(replace={"spec": {"mode": None, "env": {"b": None}}})
     made = build_new(Ensure(a_key(), wanted, "Missing", initial={"spec": {"size": 1}}))
     assert made["spec"] == {"mode": None, "env": {"b": None}}
 
 
 def test_building_an_object_does_not_change_what_it_was_built_from() -> None:
     template = {"spec": {"env": {"a": 1}}}
-    build_new(Ensure(a_key(), Owned(parts={"spec": {"env": {"b": 2}}}), "x", initial=template))
+    build_new(
+        Ensure(a_key(), OwnedFields(merge={"spec": {"env": {"b": 2}}}), "x", initial=template)
+    )
     assert template == {"spec": {"env": {"a": 1}}}
 
 
 def test_the_soonest_wait_wins() -> None:
-    wait = Wait(a_key(), "x", SECOND)
+    wait = RequeueAfter(a_key(), "x", SECOND)
     applied = Applied(
         (
             Outcome(wait, Effect.NOTED, wait=2 * SECOND),
@@ -119,56 +125,49 @@ def test_the_soonest_wait_wins() -> None:
     assert soonest([None, None]) is None
 
 
-def test_the_last_outcome_of_an_intent_is_the_one_that_is_told() -> None:
-    wait = Wait(a_key(), "x", SECOND)
-    last = Outcome(wait, Effect.NOTED)
-    assert Applied((Outcome(wait, Effect.HELD), last)).of(wait) is last
-    assert Applied().of(wait) is None
-
-
 def test_a_provisional_difference_waits_from_when_it_first_arose() -> None:
-    memory, key = Memory(), a_key()
-    settle = timedelta(milliseconds=200)
+    memory, key = WriteMemory(), a_key()
+    defer_for = timedelta(milliseconds=200)
     at = timedelta(milliseconds=1000)
-    assert memory.hold(key, Part.STATUS, settle, at) == settle
-    assert memory.hold(key, Part.STATUS, settle, at + settle / 2) == settle / 2
-    assert memory.hold(key, Part.STATUS, settle, at + settle) == timedelta()
-    assert memory.hold(key, Part.OBJECT, settle, at + settle) == settle
-    memory.settle(key, Part.STATUS)
-    assert memory.hold(key, Part.STATUS, settle, at + settle) == settle
+    assert memory.defer(key, ObjectSection.STATUS, defer_for, at) == defer_for
+    assert memory.defer(key, ObjectSection.STATUS, defer_for, at + defer_for / 2) == defer_for / 2
+    assert memory.defer(key, ObjectSection.STATUS, defer_for, at + defer_for) == timedelta()
+    assert memory.defer(key, ObjectSection.OBJECT, defer_for, at + defer_for) == defer_for
+    memory.end_deferral(key, ObjectSection.STATUS)
+    assert memory.defer(key, ObjectSection.STATUS, defer_for, at + defer_for) == defer_for
 
 
 def test_what_was_held_long_ago_is_not_held_against_a_new_difference() -> None:
-    memory, key = Memory(), a_key()
-    settle = timedelta(milliseconds=200)
-    memory.hold(key, Part.STATUS, settle, SECOND)
-    assert memory.hold(key, Part.STATUS, settle, timedelta(hours=1)) == settle
+    memory, key = WriteMemory(), a_key()
+    defer_for = timedelta(milliseconds=200)
+    memory.defer(key, ObjectSection.STATUS, defer_for, SECOND)
+    assert memory.defer(key, ObjectSection.STATUS, defer_for, timedelta(hours=1)) == defer_for
     for number in range(3000):
         at = timedelta(hours=2) + number * SECOND
-        memory.hold(a_key(f"n{number}"), Part.STATUS, settle, at)
+        memory.defer(a_key(f"n{number}"), ObjectSection.STATUS, defer_for, at)
     assert len(memory) < 1100
 
 
-def test_a_settle_of_zero_holds_nothing_back() -> None:
-    assert Memory().hold(a_key(), Part.STATUS, timedelta(), SECOND) == timedelta()
+def test_a_deferral_of_zero_defers_nothing() -> None:
+    assert WriteMemory().defer(a_key(), ObjectSection.STATUS, timedelta(), SECOND) == timedelta()
 
 
 @pytest.mark.fault("E5")
 def test_a_residue_is_known_until_either_side_changes() -> None:
-    memory, key = Memory(), a_key()
-    memory.keep_residue(key, Part.OBJECT, b"mark")
-    assert memory.is_residue(key, Part.OBJECT, lambda: b"mark")
-    assert not memory.is_residue(key, Part.OBJECT, lambda: b"other")
-    assert not memory.is_residue(key, Part.STATUS, lambda: b"mark")
-    memory.drop_residue(key, Part.OBJECT)
-    assert not memory.is_residue(key, Part.OBJECT, lambda: b"mark")
+    memory, key = WriteMemory(), a_key()
+    memory.set_residue(key, ObjectSection.OBJECT, b"mark")
+    assert memory.is_residue(key, ObjectSection.OBJECT, lambda: b"mark")
+    assert not memory.is_residue(key, ObjectSection.OBJECT, lambda: b"other")
+    assert not memory.is_residue(key, ObjectSection.STATUS, lambda: b"mark")
+    memory.drop_residue(key, ObjectSection.OBJECT)
+    assert not memory.is_residue(key, ObjectSection.OBJECT, lambda: b"mark")
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    memory = Memory()
-    memory.hold(a_key(plane="gone"), Part.STATUS, SECOND, SECOND)
-    memory.keep_residue(a_key(plane="gone"), Part.STATUS, b"x")
-    memory.keep_residue(a_key(plane="kept"), Part.STATUS, b"x")
+    memory = WriteMemory()
+    memory.defer(a_key(plane="gone"), ObjectSection.STATUS, SECOND, SECOND)
+    memory.set_residue(a_key(plane="gone"), ObjectSection.STATUS, b"x")
+    memory.set_residue(a_key(plane="kept"), ObjectSection.STATUS, b"x")
     memory.forget(lambda key: key.plane == "gone")
     assert len(memory) == 1
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
-from compute_operator_kit.testing import A_KIND, a_key
+from compute_operator_kit.core.errors import InvariantError
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName
+from compute_operator_kit.testing.fakes import A_KIND, a_key
 
 CLUSTER_WIDE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 

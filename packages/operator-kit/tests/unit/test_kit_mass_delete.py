@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.mass_delete import (
+from compute_operator_kit.controller.mass_delete import (
     APART,
     FRESH_FOR,
     SOON,
-    Allowed,
-    Held,
     MassDeleteGuard,
+    RemovalAllowed,
+    RemovalHeld,
     Ruling,
 )
+from compute_operator_kit.core.keys import PlaneName
 
 PROJECT = PlaneName("acme")
 ZERO = timedelta()
@@ -33,7 +33,7 @@ def a_guard(missing: int, total: int, at: timedelta = ZERO) -> MassDeleteGuard:
 
 
 def is_held(ruling: Ruling) -> bool:
-    return isinstance(ruling, Held)
+    return isinstance(ruling, RemovalHeld)
 
 
 @pytest.mark.parametrize(
@@ -51,31 +51,31 @@ def test_ten_and_more_than_a_fifth_are_too_many(
 def test_without_a_finding_nothing_goes() -> None:
     guard = MassDeleteGuard()
     assert guard.needs_look(PROJECT, "w0", ZERO)
-    assert guard.judge(PROJECT, "w0", ZERO) == Held(0, 0, SOON)
+    assert guard.judge(PROJECT, "w0", ZERO) == RemovalHeld(0, 0, SOON)
 
 
 def test_refusal_is_news_once_and_lasts_a_minute() -> None:
     guard = a_guard(40, 50)
-    assert guard.judge(PROJECT, "w0", ZERO) == Held(40, 50, APART, is_news=True)
-    assert guard.judge(PROJECT, "w1", SOON) == Held(40, 50, APART - SOON)
+    assert guard.judge(PROJECT, "w0", ZERO) == RemovalHeld(40, 50, APART, is_news=True)
+    assert guard.judge(PROJECT, "w1", SOON) == RemovalHeld(40, 50, APART - SOON)
     assert not guard.needs_look(PROJECT, "w1", APART - SOON)
     assert guard.needs_look(PROJECT, "w1", APART)
 
 
-def test_second_look_that_agrees_lets_both_named_go() -> None:
+def test_second_count_that_agrees_allows_both() -> None:
     guard = a_guard(40, 50)
     guard.judge(PROJECT, "w0", ZERO)
     guard.record(PROJECT, names(30) | {"new"}, 50, APART)
-    assert guard.judge(PROJECT, "w0", APART) == Allowed()
+    assert guard.judge(PROJECT, "w0", APART) == RemovalAllowed()
     assert is_held(guard.judge(PROJECT, "new", APART))
     assert is_held(guard.judge(PROJECT, "w39", APART))
 
 
-def test_second_look_that_finds_few_lets_those_go() -> None:
+def test_second_count_with_few_missing_allows_those() -> None:
     guard = a_guard(40, 50)
     guard.record(PROJECT, names(2), 50, APART)
-    assert guard.judge(PROJECT, "w1", APART) == Allowed()
-    assert guard.judge(PROJECT, "w39", APART) == Held(2, 50, SOON)
+    assert guard.judge(PROJECT, "w1", APART) == RemovalAllowed()
+    assert guard.judge(PROJECT, "w39", APART) == RemovalHeld(2, 50, SOON)
 
 
 def test_later_crowd_is_news_again() -> None:
@@ -84,16 +84,16 @@ def test_later_crowd_is_news_again() -> None:
     guard.record(PROJECT, names(0), 50, APART)
     guard.record(PROJECT, names(40), 50, APART * 2)
     ruling = guard.judge(PROJECT, "w0", APART * 2)
-    assert isinstance(ruling, Held)
+    assert isinstance(ruling, RemovalHeld)
     assert ruling.is_news
 
 
-def test_crowd_of_others_is_news_although_nobody_looked_in_between() -> None:
+def test_many_others_are_news_although_no_list_was_in_between() -> None:
     guard = a_guard(40, 50)
     guard.judge(PROJECT, "w0", ZERO)
     others = frozenset(f"other-{number}" for number in range(40))
     guard.record(PROJECT, others, 50, APART * 2)
-    assert guard.judge(PROJECT, "other-0", APART * 2) == Held(40, 50, APART, is_news=True)
+    assert guard.judge(PROJECT, "other-0", APART * 2) == RemovalHeld(40, 50, APART, is_news=True)
 
 
 def test_small_finding_serves_those_it_names_for_a_moment() -> None:
@@ -109,12 +109,12 @@ def test_project_that_is_gone_is_forgotten() -> None:
     guard.forget(lambda project: project == PROJECT)
     assert guard.needs_look(PROJECT, "w0", ZERO)
     guard.record(PROJECT, names(40), 50, ZERO)
-    assert guard.judge(PROJECT, "w0", ZERO) == Held(40, 50, APART, is_news=True)
+    assert guard.judge(PROJECT, "w0", ZERO) == RemovalHeld(40, 50, APART, is_news=True)
 
 
-def test_two_who_look_side_by_side_confirm_nothing() -> None:
+def test_two_lists_at_the_same_time_confirm_nothing() -> None:
     guard = a_guard(40, 50)
     guard.record(PROJECT, names(40), 50, APART - SOON)
     assert is_held(guard.judge(PROJECT, "w0", APART - SOON))
     guard.record(PROJECT, names(40), 50, APART)
-    assert guard.judge(PROJECT, "w0", APART) == Allowed()
+    assert guard.judge(PROJECT, "w0", APART) == RemovalAllowed()

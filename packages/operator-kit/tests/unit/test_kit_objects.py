@@ -5,16 +5,16 @@ from types import MappingProxyType
 import pytest
 
 from compute_api_types.depth import MAX_DEPTH, TOO_DEEP
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.objects import cut_member, parse_metadata, parse_object
-from compute_operator_kit.testing import A_KIND, a_key, a_snapshot
-from compute_operator_kit.wire import (
+from compute_operator_kit.core.json import (
     JsonValue,
     UndecodableError,
-    decode_object,
+    decode_json_object,
     encode,
     encode_canonical,
 )
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.core.objects import cut_member, parse_metadata, parse_object
+from compute_operator_kit.testing.fakes import A_KIND, a_key, a_snapshot
 
 OWNER: dict[str, JsonValue] = {
     "apiVersion": "example.datumapis.com/v1",
@@ -110,7 +110,7 @@ def test_equal_values_have_equal_bytes() -> None:
 
 def test_only_objects_are_objects() -> None:
     with pytest.raises(UndecodableError, match="expected an object, found list"):
-        decode_object(b"[]")
+        decode_json_object(b"[]")
 
 
 def test_a_member_is_given_as_it_stands_there_packed_or_not() -> None:

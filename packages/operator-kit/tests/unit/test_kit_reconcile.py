@@ -5,8 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.deadlines import Deadline
-from compute_operator_kit.errors import (
+from compute_operator_kit.controller.reconcile import (
+    ReconcileOutcome,
+    Result,
+    ResultLabel,
+    call_safely,
+    run_reconcile,
+)
+from compute_operator_kit.core.errors import (
     ConflictError,
     ForbiddenError,
     InvariantError,
@@ -15,7 +21,7 @@ from compute_operator_kit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from compute_operator_kit.reconcile import Judgement, Result, Verdict, call_safely, judge_pass
+from compute_operator_kit.core.timeouts import Deadline
 
 SECOND = timedelta(seconds=1)
 CONFLICT = ConflictError("Conflict", "x")
@@ -25,45 +31,45 @@ PAUSE = ThrottledError("Busy", "x", retry_after=SECOND)
 GONE = PlaneGoneError("PlaneGone", "x")
 
 
-async def judge(outcome: Result | BaseException) -> Judgement:
+async def judge(outcome: Result | BaseException) -> ReconcileOutcome:
     async def run() -> Result:
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    return await judge_pass(run, Deadline(1.0))
+    return await run_reconcile(run, Deadline(1.0))
 
 
-async def test_a_pass_that_went_well_asks_for_nothing_or_for_a_time() -> None:
-    assert await judge(Result()) == Judgement(Verdict.SUCCESS)
+async def test_a_successful_reconcile_asks_for_nothing_or_for_a_time() -> None:
+    assert await judge(Result()) == ReconcileOutcome(ResultLabel.SUCCESS)
     assert (await judge(Result())).outcome == "done"
     waiting = await judge(Result(SECOND))
-    assert waiting == Judgement(Verdict.REQUEUE_AFTER, SECOND)
+    assert waiting == ReconcileOutcome(ResultLabel.REQUEUE_AFTER, SECOND)
     assert waiting.outcome == "waiting"
 
 
 @pytest.mark.parametrize(
     ("errors", "verdict"),
     [
-        ((CONFLICT,), Verdict.REQUEUE),
-        ((PAUSE, CONFLICT), Verdict.REQUEUE_AFTER),
-        ((GONE,), Verdict.SUCCESS),
-        ((AWAY,), Verdict.ERROR),
-        ((REFUSED, CONFLICT), Verdict.ERROR),
+        ((CONFLICT,), ResultLabel.REQUEUE),
+        ((PAUSE, CONFLICT), ResultLabel.REQUEUE_AFTER),
+        ((GONE,), ResultLabel.SUCCESS),
+        ((AWAY,), ResultLabel.ERROR),
+        ((REFUSED, CONFLICT), ResultLabel.ERROR),
     ],
 )
-async def test_errors_decide_what_a_pass_is_called(
-    errors: tuple[ReconcileError, ...], verdict: Verdict
+async def test_errors_decide_the_result_label(
+    errors: tuple[ReconcileError, ...], verdict: ResultLabel
 ) -> None:
     judgement = await judge(Result(SECOND, errors))
-    assert judgement.verdict is verdict
+    assert judgement.label is verdict
     assert judgement.wait == SECOND, "what did not fail still wants its time"
     raised = await judge(ExceptionGroup("several", list(errors)))
-    assert raised.verdict is verdict
+    assert raised.label is verdict
     assert raised.errors == errors
 
 
-async def test_the_worst_error_names_the_pass() -> None:
+async def test_the_worst_error_names_the_outcome() -> None:
     judgement = await judge(Result(None, (CONFLICT, REFUSED, AWAY)))
     assert judgement.worst is REFUSED
     assert judgement.outcome == "ForbiddenError"
@@ -71,17 +77,17 @@ async def test_the_worst_error_names_the_pass() -> None:
     assert (await judge(Result(None, (REFUSED,)))).is_terminal
 
 
-async def test_a_pass_has_a_deadline() -> None:
+async def test_a_reconcile_has_a_deadline() -> None:
     async def hang() -> Result:
         await asyncio.Event().wait()
         raise AssertionError
 
-    judgement = await judge_pass(hang, Deadline(0.001))
+    judgement = await run_reconcile(hang, Deadline(0.001))
     assert judgement.errors[0].reason == "PassTooLong"
-    assert judgement.verdict is Verdict.ERROR
+    assert judgement.label is ResultLabel.ERROR
 
 
-async def test_an_exception_nobody_foresaw_ends_this_pass_and_nothing_else(
+async def test_an_unexpected_exception_ends_this_reconcile_and_nothing_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     judgement = await judge(KeyError("spec"))
@@ -109,7 +115,7 @@ async def test_cancellation_goes_through() -> None:
         await judge(asyncio.CancelledError())
 
 
-def test_a_mapping_function_that_fails_does_not_end_who_called_it(
+def test_a_mapping_function_that_fails_does_not_end_its_caller(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail() -> None:

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from compute_operator_kit.errors import PlaneGoneError
-from compute_operator_kit.keys import PlaneName, Role
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.testing import (
+from compute_operator_kit.core.errors import PlaneGoneError
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.testing.fakes import (
     A_KIND,
     START,
     FakeCaches,
     FakeClock,
-    FakeMeasures,
+    FakeMetrics,
     FixedRandom,
     ScriptedTransport,
     a_key,
@@ -24,7 +24,7 @@ from compute_operator_kit.testing import (
 SECOND = timedelta(seconds=1)
 
 
-async def test_fake_time_passes_when_it_is_told_to() -> None:
+async def test_fake_time_passes_when_a_test_moves_it() -> None:
     clock = FakeClock()
     woken: list[str] = []
 
@@ -69,7 +69,7 @@ def test_chances_repeat() -> None:
 
 
 def test_measures_are_summed_over_series() -> None:
-    measures = FakeMeasures()
+    measures = FakeMetrics()
     measures.count("writes", plane="hub", verb="create")
     measures.count("writes", 2, plane="hub", verb="delete")
     measures.observe("seconds", 0.5, controller="mirror")
@@ -82,12 +82,12 @@ def test_measures_are_summed_over_series() -> None:
 def test_caches_hold_what_they_are_given_and_nothing_of_planes_they_do_not_know() -> None:
     store = a_store(PlaneName("hub"), A_KIND, [a_snapshot(a_key(plane="hub"))])
     caches = FakeCaches([store], {"hub": Role.HUB, "project-a": Role.PROJECT})
-    assert caches.view(PlaneName("hub"), A_KIND) is store
-    empty = caches.view(PlaneName("project-a"), A_KIND)
+    assert caches.lister(PlaneName("hub"), A_KIND) is store
+    empty = caches.lister(PlaneName("project-a"), A_KIND)
     assert empty.snapshots() == Unreadable("NotSynced")
     assert caches.planes(Role.PROJECT) == ("project-a",)
     with pytest.raises(PlaneGoneError):
-        caches.view(PlaneName("gone"), A_KIND)
+        caches.lister(PlaneName("gone"), A_KIND)
 
 
 def test_a_store_may_be_incomplete() -> None:

@@ -14,9 +14,9 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from compute_operator_kit.http_connection import INBOX_BYTES
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
-from compute_operator_kit.testing_certificates import Authority
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
+from compute_operator_kit.client.transport.connection import INBOX_BYTES
+from compute_operator_kit.testing.certificates import Authority
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -75,8 +75,8 @@ def lines_of(letter: bytes) -> bytes:
 def test_events_larger_than_the_inbox_arrive_whole_and_apart(run: Run, tmp_path: Path) -> None:
     async def act() -> None:
         async with serving(tmp_path) as transport:
-            found = await asyncio.gather(*(watch(transport, f"/{one}") for one in "abcd"))
-            assert found == [lines_of(letter) for letter in (b"a", b"b", b"c", b"d")]
+            received = await asyncio.gather(*(watch(transport, f"/{one}") for one in "abcd"))
+            assert received == [lines_of(letter) for letter in (b"a", b"b", b"c", b"d")]
 
     run(act())
 
@@ -99,9 +99,9 @@ def inboxes() -> list[object]:
     """What of the transport's own stands between a loop and the library."""
     ours = AiohttpTransport.__module__
     return [
-        found
-        for found in gc.get_objects()
-        if isinstance(found, asyncio.BufferedProtocol) and type(found).__module__ == ours
+        one
+        for one in gc.get_objects()
+        if isinstance(one, asyncio.BufferedProtocol) and type(one).__module__ == ours
     ]
 
 

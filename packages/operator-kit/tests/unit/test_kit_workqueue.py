@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from compute_operator_kit.workqueue import OVERTAKEN_AT_MOST, FairQueue, Priority
+from compute_operator_kit.controller.workqueue import MOST_URGENT_IN_A_ROW, FairQueue, Priority
 
 NOW = timedelta()
 
@@ -12,7 +12,7 @@ def seconds(count: float) -> timedelta:
 
 
 def take(queue: FairQueue[str], now: timedelta = NOW) -> str | None:
-    taken = queue.take(now, lambda _: True)
+    taken = queue.get(now, lambda _: True)
     return taken.key if taken else None
 
 
@@ -34,7 +34,7 @@ def test_a_key_in_work_is_not_handed_out_again_until_it_is_done() -> None:
     assert take(queue) == "a"
 
 
-def test_a_key_that_nobody_added_meanwhile_is_forgotten_when_done() -> None:
+def test_a_key_that_was_not_added_meanwhile_is_forgotten_when_done() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("a", "s", now=NOW)
     take(queue)
@@ -43,7 +43,7 @@ def test_a_key_that_nobody_added_meanwhile_is_forgotten_when_done() -> None:
     assert len(queue) == 0
 
 
-def test_shares_take_turns_however_many_keys_each_has() -> None:
+def test_fairness_keys_take_turns_however_many_keys_each_has() -> None:
     queue: FairQueue[str] = FairQueue()
     for number in range(100):
         queue.add(f"noisy-{number}", "noisy", now=NOW)
@@ -51,11 +51,11 @@ def test_shares_take_turns_however_many_keys_each_has() -> None:
     assert [take(queue) for _ in range(3)] == ["noisy-0", "quiet", "noisy-1"]
 
 
-def test_a_share_at_its_limit_is_passed_over_and_keeps_its_turn() -> None:
+def test_a_fairness_key_at_its_limit_is_passed_over_and_keeps_its_turn() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("a1", "a", now=NOW)
     queue.add("b1", "b", now=NOW)
-    taken = queue.take(NOW, lambda share: share != "a")
+    taken = queue.get(NOW, lambda fairness_key: fairness_key != "a")
     assert taken is not None
     assert taken.key == "b1"
     assert take(queue) == "a1"
@@ -64,28 +64,28 @@ def test_a_share_at_its_limit_is_passed_over_and_keeps_its_turn() -> None:
 def test_fresh_edits_overtake_the_initial_list() -> None:
     queue: FairQueue[str] = FairQueue()
     for name in ("old-1", "old-2", "edited"):
-        queue.add(name, "s", now=NOW, priority=Priority.BACKGROUND)
+        queue.add(name, "s", now=NOW, priority=Priority.LOW)
     queue.add("edited", "s", now=NOW)
     queue.add("fresh", "s", now=NOW)
     assert [take(queue) for _ in range(4)] == ["edited", "fresh", "old-1", "old-2"]
 
 
-def test_a_key_keeps_the_more_urgent_of_two_wishes() -> None:
+def test_a_key_keeps_the_more_urgent_of_two_priorities() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("first", "s", now=NOW)
     queue.add("a", "s", now=NOW)
-    queue.add("a", "s", now=NOW, priority=Priority.BACKGROUND)
-    queue.add("b", "s", now=NOW, priority=Priority.BACKGROUND)
+    queue.add("a", "s", now=NOW, priority=Priority.LOW)
+    queue.add("b", "s", now=NOW, priority=Priority.LOW)
     assert [take(queue) for _ in range(3)] == ["first", "a", "b"]
 
 
-def test_a_key_in_work_comes_back_as_urgent_as_the_most_urgent_wish() -> None:
+def test_a_key_in_work_comes_back_with_the_most_urgent_priority() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("a", "s", now=NOW)
     take(queue)
-    queue.add("a", "s", now=NOW, priority=Priority.BACKGROUND)
+    queue.add("a", "s", now=NOW, priority=Priority.LOW)
     queue.add("a", "s", now=NOW)
-    queue.add("b", "s", now=NOW, priority=Priority.BACKGROUND)
+    queue.add("b", "s", now=NOW, priority=Priority.LOW)
     queue.done("a", now=NOW)
     assert [take(queue), take(queue)] == ["a", "b"]
 
@@ -110,7 +110,7 @@ def test_the_earlier_of_two_timers_counts() -> None:
     assert take(queue, seconds(60)) is None
 
 
-def test_taking_a_key_drops_its_timer_because_the_pass_decides_anew() -> None:
+def test_taking_a_key_drops_its_timer_because_the_reconcile_decides_anew() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add_at("a", "s", due=seconds(5))
     queue.add("a", "s", now=NOW)
@@ -148,55 +148,55 @@ def test_what_is_gone_is_forgotten_wherever_it_is() -> None:
     assert take(queue, seconds(60)) is None
 
 
-def test_forgetting_the_last_ready_key_of_a_share_forgets_the_share() -> None:
+def test_forgetting_the_last_ready_key_of_a_fairness_key_forgets_the_fairness_key() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("gone", "s", now=NOW)
-    assert queue.forget(lambda key: key == "gone") == 1
+    queue.forget(lambda key: key == "gone")
     assert take(queue) is None
     queue.add("back", "s", now=NOW)
     assert take(queue) == "back"
 
 
-def test_waiting_and_working_times_are_measured() -> None:
+def test_the_time_that_a_key_waited_is_measured() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("a", "s", now=seconds(1))
-    taken = queue.take(seconds(3), lambda _: True)
+    taken = queue.get(seconds(3), lambda _: True)
     assert taken is not None
     assert taken.waited == seconds(2)
-    assert list(queue.working()) == [("a", seconds(3))]
-    assert queue.done("a", now=seconds(7)) == seconds(4)
+    assert list(queue.processing()) == [("a", seconds(3))]
 
 
-def test_what_is_behind_goes_after_fresh_edits_and_before_the_rest_of_every_share() -> None:
+def test_out_of_date_keys_go_after_fresh_edits_and_before_the_rest_of_every_fairness_key() -> None:
     queue: FairQueue[str] = FairQueue()
-    for share in "st":
-        queue.add(f"rest-{share}", share, now=NOW, priority=Priority.BACKGROUND)
-        queue.add(f"behind-{share}", share, now=NOW, priority=Priority.BACKGROUND)
-        assert queue.is_patient(f"behind-{share}")
-        queue.add(f"behind-{share}", share, now=NOW, priority=Priority.BEHIND)
-        assert not queue.is_patient(f"behind-{share}")
+    for fairness_key in "st":
+        queue.add(f"rest-{fairness_key}", fairness_key, now=NOW, priority=Priority.LOW)
+        queue.add(f"late-{fairness_key}", fairness_key, now=NOW, priority=Priority.LOW)
+        assert queue.is_low_priority(f"late-{fairness_key}")
+        queue.add(f"late-{fairness_key}", fairness_key, now=NOW, priority=Priority.OUT_OF_DATE)
+        assert not queue.is_low_priority(f"late-{fairness_key}")
     queue.add("edited-s", "s", now=NOW)
-    assert queue.patient() == ("rest-s", "rest-t")
-    expected = ["edited-s", "behind-t", "behind-s", "rest-s", "rest-t"]
+    assert queue.low_priority_keys() == ("rest-s", "rest-t")
+    expected = ["edited-s", "late-t", "late-s", "rest-s", "rest-t"]
     assert [take(queue) for _ in range(5)] == expected
 
 
 def test_fresh_edits_cannot_keep_the_initial_list_waiting_for_good() -> None:
     queue: FairQueue[str] = FairQueue()
     for number in range(3):
-        queue.add(f"old-{number}", "quiet", now=NOW, priority=Priority.BACKGROUND)
+        queue.add(f"old-{number}", "quiet", now=NOW, priority=Priority.LOW)
     served: list[str | None] = []
     for number in range(30):
         queue.add(f"edit-{number}", "noisy", now=NOW)
         served.append(take(queue))
     turns = [place for place, key in enumerate(served) if key is not None and "old" in key]
-    assert turns == [OVERTAKEN_AT_MOST, 2 * OVERTAKEN_AT_MOST + 1, 3 * OVERTAKEN_AT_MOST + 2]
+    every = MOST_URGENT_IN_A_ROW + 1
+    assert turns == [every - 1, 2 * every - 1, 3 * every - 1]
 
 
-def test_a_share_whose_urgent_keys_may_not_run_does_not_hold_up_the_rest_of_another() -> None:
+def test_urgent_keys_that_may_not_run_do_not_hold_up_the_rest_of_another_fairness_key() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("edited", "busy", now=NOW)
-    queue.add("old", "free", now=NOW, priority=Priority.BACKGROUND)
-    taken = queue.take(NOW, lambda share: share != "busy")
+    queue.add("old", "free", now=NOW, priority=Priority.LOW)
+    taken = queue.get(NOW, lambda fairness_key: fairness_key != "busy")
     assert taken is not None
     assert taken.key == "old"

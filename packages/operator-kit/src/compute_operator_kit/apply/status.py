@@ -1,101 +1,104 @@
-"""Carries out `SetStatus`: the whole status, on the version it was derived from, and only
-if it differs.
+"""Writes of status: `SetStatus` replaces `.status` if it differs.
+
+The request carries the resourceVersion that the status was derived from: without it, a status of an
+old spec would overwrite a newer one.
 """
 
 from __future__ import annotations
 
-from compute_operator_kit.apply.desk import Desk, moved_on
-from compute_operator_kit.compare import digest, is_same
-from compute_operator_kit.holding import Part
-from compute_operator_kit.intents import SetStatus
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.outcomes import Effect, Outcome
-from compute_operator_kit.wire import (
+from compute_operator_kit.apply.context import ApplyContext, moved_on
+from compute_operator_kit.apply.write_memory import ObjectSection
+from compute_operator_kit.core.json import (
     Encoded,
     JsonMapping,
     JsonObject,
     JsonValue,
-    decode_object,
+    decode_json_object,
     encode_canonical,
 )
+from compute_operator_kit.core.objects import Absent, Snapshot
+from compute_operator_kit.intents.compare import digest, is_same
+from compute_operator_kit.intents.intents import SetStatus
+from compute_operator_kit.intents.outcomes import Effect, Outcome
 
 
-async def set_status(desk: Desk, intent: SetStatus) -> Outcome:
-    found = await _find(desk, intent)
-    if isinstance(found, Absent):
+async def set_status(context: ApplyContext, intent: SetStatus) -> Outcome:
+    existing = await _find_object(context, intent)
+    if isinstance(existing, Absent):
         return Outcome(intent, Effect.SKIPPED, "Vanished")
-    if _has_status(found, intent) or desk.memory.is_residue(
-        intent.key, Part.STATUS, lambda: digest(_status_of(found), intent.status)
+    if _has_status(existing, intent) or context.memory.is_residue(
+        intent.key, ObjectSection.STATUS, lambda: digest(_status_of(existing), intent.status)
     ):
-        return desk.equal(intent, Part.STATUS)
-    held = desk.hold(intent, Part.STATUS)
-    return held or await _send(desk, intent, found)
+        return context.equal(intent, ObjectSection.STATUS)
+    held = context.defer(intent, ObjectSection.STATUS)
+    return held or await _send(context, intent, existing)
 
 
-async def _find(desk: Desk, intent: SetStatus) -> Snapshot | Absent:
+async def _find_object(context: ApplyContext, intent: SetStatus) -> Snapshot | Absent:
     if intent.uid is None:
-        # Made by this very pass, or not there: what stood under the name before is not meant.
-        own = desk.own.get(intent.key)
+        # Created by this reconcile or absent: an older object of the name is not meant.
+        own = context.own_write.get(intent.key)
         return own.after if own else Absent()
-    found = await desk.find(intent.key)
-    if isinstance(found, Snapshot) and found.metadata.uid != intent.uid:
+    existing = await context.find_object(intent.key)
+    if isinstance(existing, Snapshot) and existing.metadata.uid != intent.uid:
         raise moved_on(intent.key)
-    return found
+    return existing
 
 
-def _has_status(found: Snapshot, intent: SetStatus) -> bool:
-    """Nearly always equal bytes say so; others may still be the same value."""
-    stored = found.member("status")
+def _has_status(existing: Snapshot, intent: SetStatus) -> bool:
+    """Compares bytes first, which nearly always suffices, then values."""
+    stored = existing.member("status")
     if stored == encode_canonical(intent.status):
         return True
-    return bool(stored) and is_same(_status_of(found), intent.status)
+    return bool(stored) and is_same(_status_of(existing), intent.status)
 
 
-async def _send(desk: Desk, intent: SetStatus, found: Snapshot) -> Outcome:
-    version = _base_version(desk, intent, found)
-    desk.announce("Writing status", intent)
-    answer = await desk.or_read(
-        desk.kube_to_write(intent.key).update_status(intent.key, _build(found, intent, version)),
+async def _send(context: ApplyContext, intent: SetStatus, existing: Snapshot) -> Outcome:
+    version = _base_version(context, intent, existing)
+    context.log_write("Writing status", intent)
+    body = _build(existing, intent, version)
+    answer = await context.or_read(
+        context.kube_to_write(intent.key).update_status(intent.key, body),
         intent.key,
         is_done=lambda live: isinstance(live, Absent) or _has_status(live, intent),
     )
     if isinstance(answer, Absent):
-        # Gone on the server and not in the cache: the key waits until the cache has seen it.
-        desk.note(found, answer)
+        # Deleted on the server, still cached: holds the key until the cache has seen it.
+        context.note_write(existing, answer)
         return Outcome(intent, Effect.SKIPPED, "Vanished")
-    desk.memory.settle(intent.key, Part.STATUS)
-    is_kept = _has_status(answer, intent)
-    # What the server made something else of is for the next pass to see.
-    desk.note(found, answer, is_final=intent.is_final and is_kept)
-    if is_kept:
-        desk.memory.drop_residue(intent.key, Part.STATUS)
+    context.memory.end_deferral(intent.key, ObjectSection.STATUS)
+    is_stored = _has_status(answer, intent)
+    # If the server changed the status, its event must enqueue the key.
+    context.note_write(existing, answer, ignore_own_event=intent.ignore_own_event and is_stored)
+    if is_stored:
+        context.memory.drop_residue(intent.key, ObjectSection.STATUS)
     else:
-        left = _status_of(answer)
-        desk.memory.keep_residue(intent.key, Part.STATUS, digest(left, intent.status))
+        stored = _status_of(answer)
+        context.memory.set_residue(intent.key, ObjectSection.STATUS, digest(stored, intent.status))
     return Outcome(intent, Effect.WRITTEN)
 
 
-def _build(found: Snapshot, intent: SetStatus, version: str) -> JsonMapping:
-    """The object as it was found, with another status. All of it: a server counts what is left out
-    of `metadata` as given up by whoever set it.
+def _build(existing: Snapshot, intent: SetStatus, version: str) -> JsonMapping:
+    """The whole object with another status. A server takes members that are left out of `metadata`
+    as removed by their owner.
     """
     members: dict[str, JsonValue] = {
-        name: Encoded(bytes(member)) for name, member in found.members().items()
+        name: Encoded(bytes(member)) for name, member in existing.members().items()
     }
-    metadata = {**decode_object(found.member("metadata")), "resourceVersion": version}
+    metadata = {**decode_json_object(existing.member("metadata")), "resourceVersion": version}
     return {**members, "metadata": metadata, "status": intent.status}
 
 
-def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
-    """The version to write on: the one the status was derived from, or our own next one.
+def _base_version(context: ApplyContext, intent: SetStatus, existing: Snapshot) -> str:
+    """The version to send: the one that the status was derived from, or that of an own write since.
 
-    A write of this pass moved the version on; if it did not bring somebody else's status with it,
-    the derivation still holds. Anything else is a conflict, told without asking the server.
+    After an own write the status still holds, unless that write's response shows another writer's
+    status. Any other version is a conflict, found without a request.
     """
-    version = found.metadata.resource_version
+    version = existing.metadata.resource_version
     if intent.uid is None or version == intent.resource_version:
         return version
-    own = desk.own.get(intent.key)
+    own = context.own_write.get(intent.key)
     if own is None or own.before.metadata.resource_version != intent.resource_version:
         raise moved_on(intent.key)
     if not is_same(_status_of(own.before), _status_of(own.after)):
@@ -105,4 +108,4 @@ def _base_version(desk: Desk, intent: SetStatus, found: Snapshot) -> str:
 
 def _status_of(snapshot: Snapshot) -> JsonObject:
     stored = snapshot.member("status")
-    return decode_object(stored) if stored.startswith(b"{") else {}
+    return decode_json_object(stored) if stored.startswith(b"{") else {}

@@ -1,1 +1,1 @@
-"""One controller: a Note, its copy on the hub, and what the copy's status says."""
+"""The mirror controller: a Note, its copy on the hub, and the status of the copy."""

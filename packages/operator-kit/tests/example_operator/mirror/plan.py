@@ -1,69 +1,77 @@
-"""Decides what is done about a Note. Pure."""
+"""Plan: the intents for one Note. Pure."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
 
-from compute_operator_kit.intents import (
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import (
     AddFinalizer,
     Delete,
-    Emit,
     Ensure,
-    IfGone,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
-    Wait,
+    RequeueAfter,
+    RequireGone,
 )
-from compute_operator_kit.objects import Absent
-from example_operator.mirror.observe import Note, Seen, copy_key
+from example_operator.mirror.observe import Note, ObservedNote, copy_key
 from example_operator.notes import FINALIZER, NAME_LABEL, PLANE_LABEL, SOURCE_UID
 
 RETRY_TERMINATING: Final = timedelta(seconds=1)
 
 
-def plan(seen: Seen) -> Plan:
-    if isinstance(seen.note, Absent):
-        return _remove_orphan(seen)
-    if seen.note.metadata.is_deleting:
-        return _finalize(seen.note, seen.copy)
-    if FINALIZER not in seen.note.metadata.finalizers:
-        # Nothing is made on the hub before the finalizer that removes it again is stored.
-        return Plan.of(AddFinalizer(seen.key, seen.note.metadata.uid, FINALIZER, "NotProtected"))
-    if isinstance(seen.copy, Absent):
-        made = Ensure(copy_key(seen.key), _wanted(seen.note), "NotMirrored")
-        told = Emit(
-            seen.key,
-            seen.note.metadata.uid,
+def plan(observed: ObservedNote) -> Plan:
+    if isinstance(observed.note, Absent):
+        return _remove_orphan(observed)
+    if observed.note.metadata.is_deleting:
+        return _finalize(observed.note, observed.copy)
+    if FINALIZER not in observed.note.metadata.finalizers:
+        # The finalizer first: without it, the copy of a deleted Note would stay on the hub.
+        return Plan.of(
+            AddFinalizer(observed.key, observed.note.metadata.uid, FINALIZER, "NotProtected")
+        )
+    if isinstance(observed.copy, Absent):
+        created = Ensure(copy_key(observed.key), _desired(observed.note), "NotMirrored")
+        event = RecordEvent(
+            observed.key,
+            observed.note.metadata.uid,
             reason="Mirrored",
             message="Copied to the hub",
             action="Mirroring",
-            after=made,
+            after=created,
         )
-        return Plan.of(made, told)
-    if seen.copy.metadata.is_deleting:
-        return Plan.of(Wait(seen.key, "CopyTerminating", RETRY_TERMINATING))
-    if seen.copy.metadata.annotations.get(SOURCE_UID) != seen.note.metadata.uid:
-        # A copy of a Note that had this name before: another object, so the copy is replaced.
-        return Plan.of(Delete(seen.copy.key, seen.copy.metadata.uid, "Replaced"))
-    return Plan.of(Ensure(seen.copy.key, _wanted(seen.note), "Drifted", uid=seen.copy.metadata.uid))
-
-
-def _wanted(note: Note) -> Owned:
-    return Owned(
-        labels={PLANE_LABEL: note.key.plane, NAME_LABEL: note.key.name},
-        annotations={SOURCE_UID: note.metadata.uid},
-        whole={"spec": note.spec},
+        return Plan.of(created, event)
+    if observed.copy.metadata.is_deleting:
+        return Plan.of(RequeueAfter(observed.key, "CopyTerminating", RETRY_TERMINATING))
+    if observed.copy.metadata.annotations.get(SOURCE_UID) != observed.note.metadata.uid:
+        # A copy of a deleted Note of the same name: it is replaced.
+        return Plan.of(Delete(observed.copy.key, observed.copy.metadata.uid, "Replaced"))
+    return Plan.of(
+        Ensure(
+            observed.copy.key, _desired(observed.note), "Drifted", uid=observed.copy.metadata.uid
+        )
     )
 
 
-def _remove_orphan(seen: Seen) -> Plan:
-    """The Note went without its finalizer; the copy goes once the plane itself says so."""
-    if isinstance(seen.copy, Absent):
+def _desired(note: Note) -> OwnedFields:
+    return OwnedFields(
+        labels={PLANE_LABEL: note.key.plane, NAME_LABEL: note.key.name},
+        annotations={SOURCE_UID: note.metadata.uid},
+        replace={"spec": note.spec},
+    )
+
+
+def _remove_orphan(observed: ObservedNote) -> Plan:
+    """A Note was deleted without its finalizer: deletes the copy after a live read of the Note."""
+    if isinstance(observed.copy, Absent):
         return Plan()
-    gone = IfGone(seen.key)
-    return Plan.of(Delete(seen.copy.key, seen.copy.metadata.uid, "Orphaned", if_gone=gone))
+    gone = RequireGone(observed.key)
+    return Plan.of(
+        Delete(observed.copy.key, observed.copy.metadata.uid, "Orphaned", require_gone=gone)
+    )
 
 
 def _finalize(note: Note, copy: Note | Absent) -> Plan:
@@ -75,7 +83,7 @@ def _finalize(note: Note, copy: Note | Absent) -> Plan:
             note.metadata.uid,
             FINALIZER,
             "CopyGone",
-            if_gone=IfGone(copy_key(note.key)),
+            require_gone=RequireGone(copy_key(note.key)),
         )
         return Plan.of(released)
     return Plan.of(Delete(copy.key, copy.metadata.uid, "SourceDeleted"))

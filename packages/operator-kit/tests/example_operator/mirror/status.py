@@ -1,33 +1,33 @@
-"""Tells what became of a Note. Pure."""
+"""Status: the status of one Note. Pure."""
 
 from __future__ import annotations
 
-from compute_operator_kit.intents import Plan, SetStatus
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.wire import JsonValue
-from example_operator.mirror.observe import Seen
+from compute_operator_kit.core.json import JsonValue
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import Plan, SetStatus
+from compute_operator_kit.intents.outcomes import Applied
+from example_operator.mirror.observe import ObservedNote
 
 PENDING = "Pending"
 
 
-def report(seen: Seen, applied: Applied) -> Plan:
-    """The status of the Note: what the copy says, and whether it is about this generation."""
-    if isinstance(seen.note, Absent) or seen.note.metadata.is_deleting:
+def report(observed: ObservedNote, applied: Applied) -> Plan:
+    """The phase of the copy, with the generation of the Note that was handled."""
+    if isinstance(observed.note, Absent) or observed.note.metadata.is_deleting:
         return Plan()
-    phase = "" if isinstance(seen.copy, Absent) else seen.copy.status.get("phase", "")
+    phase = "" if isinstance(observed.copy, Absent) else observed.copy.status.get("phase", "")
     if any(error.status == 422 for error in applied.errors):
         phase = "Rejected"
     status: dict[str, JsonValue] = {
         "phase": phase or PENDING,
-        "observedGeneration": seen.note.metadata.generation,
+        "observedGeneration": observed.note.metadata.generation,
     }
-    told = SetStatus(
-        seen.key,
-        seen.note.metadata.uid,
-        seen.note.metadata.resource_version,
+    status_intent = SetStatus(
+        observed.key,
+        observed.note.metadata.uid,
+        observed.note.metadata.resource_version,
         status,
         reason=str(phase or PENDING),
-        provisional=not phase,
+        may_defer=not phase,
     )
-    return Plan.of(told)
+    return Plan.of(status_intent)

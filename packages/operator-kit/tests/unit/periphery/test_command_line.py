@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from typing_extensions import override
 
-from compute_operator_kit.command_line import Program, run_program
-from compute_operator_kit.process import ExitCode, Lifecycle
-from compute_operator_kit.settings import FederationSettings, Root
+from compute_operator_kit.config.settings import FederationSettings, Root
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.process.command_line import Program, run_program
+from compute_operator_kit.process.lifecycle import ExitCode, Lifecycle
+from compute_operator_kit.process.operator_process import ProcessInfo, setup_process
 
 GOOD = """
 apiVersion: apiserver.config.datumapis.com/v1alpha1
@@ -34,16 +39,33 @@ class Runs:
 
     def __init__(self) -> None:
         self.settings: list[ExampleSettings] = []
-        self.program = Program("example", "1.2.3", ExampleSettings, self._run)
+        self.infos: list[ProcessInfo] = []
+        self.program = Program(
+            "example",
+            "datum-compute-operator-kit",
+            PlaneName("@home"),
+            ExampleSettings,
+            self._run,
+        )
 
-    async def _run(self, settings: ExampleSettings, lifecycle: Lifecycle) -> None:
+    async def _run(
+        self, settings: ExampleSettings, info: ProcessInfo, lifecycle: Lifecycle
+    ) -> None:
         assert not lifecycle.is_stopping
+        setup_process(settings)
         self.settings.append(settings)
+        self.infos.append(info)
 
 
 @pytest.fixture
-def runs() -> Runs:
-    return Runs()
+def runs() -> Iterator[Runs]:
+    """A run makes its log format the only one; the former one is restored."""
+    root = logging.getLogger()
+    handlers, level, raises = root.handlers[:], root.level, logging.raiseExceptions
+    yield Runs()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.raiseExceptions = raises
 
 
 @pytest.fixture
@@ -58,16 +80,30 @@ def test_a_program_runs_with_its_settings(runs: Runs, config: Path) -> None:
 
     assert code is ExitCode.CLEAN
     assert [settings.telemetry.log_level for settings in runs.settings] == ["debug"]
+    (info,) = runs.infos
+    assert (info.component, info.home) == ("example", "@home")
+    assert info.version == version("datum-compute-operator-kit")
+    assert info.environ == {"LOG_LEVEL": "debug"}
 
 
-def test_a_check_starts_nothing(
+def test_the_version_is_that_of_the_distribution(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_program(runs.program, ["--version"], {})
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"example {version('datum-compute-operator-kit')}\n"
+
+
+def test_a_check_starts_and_prints_nothing(
     runs: Runs, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run_program(runs.program, ["check-config", "--server-config", str(config)], {})
 
     assert code is ExitCode.CLEAN
     assert runs.settings == []
-    assert capsys.readouterr().out == f"{config}: is valid\n"
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("verb", [[], ["check-config"]])

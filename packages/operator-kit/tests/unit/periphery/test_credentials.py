@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.errors import UnavailableError
-from compute_operator_kit.kubeconfig import Access, KubeconfigError
-from compute_operator_kit.testing import FakeClock
-from compute_operator_kit.testing_certificates import Authority
-from compute_operator_kit.tls import share_client_context
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.kubeconfig import Access, KubeconfigError
+from compute_operator_kit.client.tls import share_client_context
+from compute_operator_kit.core.errors import UnavailableError
+from compute_operator_kit.testing.certificates import Authority
+from compute_operator_kit.testing.fakes import FakeClock
 
 PLUGIN_API = "client.authentication.k8s.io/v1"
 
@@ -96,7 +96,7 @@ async def test_a_401_reads_again_at_once(mount: Mount, clock: FakeClock) -> None
     assert await token_of(credentials) == "Bearer second"
 
 
-async def test_a_401_without_news_says_so(mount: Mount, clock: FakeClock) -> None:
+async def test_a_401_without_a_change_on_disk_is_false(mount: Mount, clock: FakeClock) -> None:
     assert await mount.credentials(clock).refresh() is False
 
 
@@ -178,7 +178,7 @@ def test_servers_without_a_ca_of_their_own_share_the_systems_trust(clock: FakeCl
     assert one.ssl_context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_a_context_goes_with_its_last_plane() -> None:
+def test_a_context_is_freed_with_its_last_plane() -> None:
     context = weakref.ref(share_client_context(Authority().certificate))
 
     gc.collect()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.durations import format_duration, parse_duration
+from compute_operator_kit.core.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

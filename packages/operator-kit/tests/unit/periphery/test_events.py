@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from typing_extensions import override
 
-from compute_operator_kit.errors import (
+from compute_operator_kit.client.interface import AlreadyExists
+from compute_operator_kit.core.errors import (
     ForbiddenError,
     ReconcileError,
     RejectedError,
     ThrottledError,
     UnavailableError,
 )
-from compute_operator_kit.events import (
+from compute_operator_kit.core.json import Json, JsonMapping, decode_json_object, encode
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Snapshot, parse_object
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.telemetry.events import (
     AT_ONCE,
     BURST,
     CLOSED_FOR,
@@ -26,22 +31,17 @@ from compute_operator_kit.events import (
     LOOKS_EVERY,
     QUEUE_LIMIT,
     TRIES,
-    Recorder,
-    Reporter,
+    EventSink,
+    EventSource,
     derive_event_name,
     sanitise_message,
 )
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
-from compute_operator_kit.kube import AlreadyExists
-from compute_operator_kit.objects import Absent, Snapshot, parse_object
-from compute_operator_kit.testing import FakeClock
-from compute_operator_kit.wire import Json, JsonMapping, decode_object, encode
+from compute_operator_kit.testing.fakes import FakeClock
 
 WORKLOAD = Kind("compute.datumapis.com", "v1alpha", "workloads", "Workload")
 CLUSTER = Kind("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)
 PLANE = PlaneName("p1")
-REPORTER = Reporter("compute-management-operator", "pod-1")
+REPORTER = EventSource("compute-management-operator", "pod-1")
 
 
 class FakeEvents:
@@ -59,13 +59,13 @@ class FakeEvents:
         await self._admit("create")
         if key.name in self.stored:
             return AlreadyExists()
-        return self._store(key, decode_object(encode(body)))
+        return self._store(key, decode_json_object(encode(body)))
 
     async def patch_merge(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         await self._admit("patch")
         if key.name not in self.stored:
             return Absent()
-        return self._store(key, self.stored[key.name] | decode_object(encode(body)))
+        return self._store(key, self.stored[key.name] | decode_json_object(encode(body)))
 
     async def _admit(self, verb: str) -> None:
         self.asked += 1
@@ -78,7 +78,7 @@ class FakeEvents:
     def _store(self, key: ObjectKey, body: dict[str, Json]) -> Snapshot:
         assert key.kind == EVENT
         self.stored[key.name] = body
-        return parse_object(key.plane, EVENT, decode_object(encode(body)), None).snapshot
+        return parse_object(key.plane, EVENT, decode_json_object(encode(body)), None).snapshot
 
     @property
     def only(self) -> dict[str, Json]:
@@ -91,13 +91,13 @@ class World:
         self.clock = FakeClock()
         self.planes: dict[PlaneName, FakeEvents] = {PLANE: FakeEvents()}
         self.is_pressed = False
-        self.recorder = Recorder(self.planes.get, REPORTER, self.clock, lambda: self.is_pressed)
+        self.recorder = EventSink(self.planes.get, REPORTER, self.clock, lambda: self.is_pressed)
 
     @property
     def events(self) -> FakeEvents:
         return self.planes[PLANE]
 
-    async def record(self, *emits: Emit) -> None:
+    async def record(self, *emits: RecordEvent) -> None:
         for emit in emits:
             self.recorder.record(emit)
             await self.recorder.drain()
@@ -136,8 +136,8 @@ def an_emit(
     uid: str = "u-1",
     reason: str = "NetworkNotFound",
     message: str = "Network 'default' does not exist",
-) -> Emit:
-    return Emit(
+) -> RecordEvent:
+    return RecordEvent(
         ObjectKey(plane, WORKLOAD, "team-a", name),
         Uid(uid),
         reason,
@@ -210,7 +210,9 @@ async def test_what_happens_again_after_ten_minutes_is_news(
         replace(an_emit(), type="Normal"),
     ],
 )
-async def test_another_object_reason_or_type_is_another_event(world: World, other: Emit) -> None:
+async def test_another_object_reason_or_type_is_another_event(
+    world: World, other: RecordEvent
+) -> None:
     await world.record(an_emit(), other)
 
     assert len(world.events.stored) == 2
@@ -400,7 +402,7 @@ async def test_what_a_hanging_plane_has_not_taken_is_bounded(world: World) -> No
 
 async def test_a_lost_answer_makes_no_second_event(world: World) -> None:
     await world.record(an_emit())
-    twin = Recorder(world.planes.get, REPORTER, world.clock)
+    twin = EventSink(world.planes.get, REPORTER, world.clock)
     running = asyncio.create_task(twin.run())
 
     twin.record(an_emit())
@@ -415,7 +417,7 @@ async def test_an_object_without_a_namespace_has_its_events_in_default(world: Wo
     key = ObjectKey(PLANE, CLUSTER, "", "dfw-1")
     related = ObjectKey(PLANE, WORKLOAD, "team-a", "web")
     await world.record(
-        Emit(key, Uid("u"), "AmbiguousCity", "m", "", related=related, related_uid=Uid("r"))
+        RecordEvent(key, Uid("u"), "AmbiguousCity", "m", "", related=related, related_uid=Uid("r"))
     )
 
     event = world.events.only

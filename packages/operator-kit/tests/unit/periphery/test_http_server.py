@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 
-from compute_operator_kit.http_server import ConnectionLimits, HttpServer
-from compute_operator_kit.settings import Bind
+from compute_operator_kit.config.settings import Bind
+from compute_operator_kit.process.http_server import ConnectionLimits, HttpServer
 
 GET = b"GET /up HTTP/1.1\r\nHost: localhost\r\n\r\n"
 QUICK = ConnectionLimits(

@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compute_operator_kit.credentials import read_material
-from compute_operator_kit.kubeconfig import (
+from compute_operator_kit.client.credentials import read_material
+from compute_operator_kit.client.kubeconfig import (
     Access,
     KubeconfigError,
     MountedFile,
     load_in_cluster,
     load_kubeconfig,
 )
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
 
 CANARY = "c4n4ry-t0k3n"
 
 
 def a_kubeconfig() -> JsonObject:
-    """A good one; tests spoil a copy."""
+    """A valid one; tests change a copy."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -80,7 +80,7 @@ def mount(tmp_path: Path) -> Mount:
     return Mount(tmp_path / "mount")
 
 
-def test_a_good_kubeconfig_says_where_and_as_whom(mount: Mount) -> None:
+def test_a_good_kubeconfig_gives_server_and_credentials(mount: Mount) -> None:
     access = mount.load()
 
     assert access.server == "https://hub.example:5443/base"
@@ -255,7 +255,7 @@ def test_a_trick_in_a_context_that_is_not_used_is_refused_too(mount: Mount) -> N
         mount.load()
 
 
-def test_all_reasons_are_told_at_once(mount: Mount) -> None:
+def test_all_reasons_are_reported_at_once(mount: Mount) -> None:
     mount.cluster["proxy-url"] = "http://proxy"
     mount.user["auth-provider"] = {}
 
@@ -316,8 +316,7 @@ def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_kubeconfig_is_named(tmp_path: Path) -> None:
-    # A directory stands for a file without permissions: tests may run as root, whom nothing is
-    # denied.
+    # A directory instead of a file without permissions: tests may run as root, which may read all.
     with pytest.raises(KubeconfigError) as refused:
         load_kubeconfig(tmp_path)
 
@@ -372,7 +371,7 @@ def test_exec_is_taken_where_it_is_allowed(mount: Mount) -> None:
     assert mount.load(allow_exec=True).exec_plugin is not None
 
 
-def test_a_plugin_that_would_ask_a_person_is_refused(mount: Mount) -> None:
+def test_an_interactive_plugin_is_refused(mount: Mount) -> None:
     mount.user["exec"] = {"command": "x", "interactiveMode": "Always"}
 
     with pytest.raises(KubeconfigError, match="nobody is there"):
@@ -405,7 +404,7 @@ def test_outside_a_cluster_there_is_no_service_account(tmp_path: Path) -> None:
         load_in_cluster({}, tmp_path)
 
 
-def test_a_pod_without_its_token_is_told_which_file_is_missing(tmp_path: Path) -> None:
+def test_a_pod_without_its_token_gets_an_error_with_the_path(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("CA")
     environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -11,18 +11,27 @@ from random import Random
 import pytest
 from typing_extensions import override
 
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.election import Lost
-from compute_operator_kit.errors import (
+from compute_operator_kit.client.interface import AlreadyExists
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.core.errors import (
     ConflictError,
     ForbiddenError,
     OutcomeUnknownError,
     ReconcileError,
     UnavailableError,
 )
-from compute_operator_kit.keys import ObjectKey, PlaneName
-from compute_operator_kit.kube import AlreadyExists
-from compute_operator_kit.leader import (
+from compute_operator_kit.core.json import (
+    JsonMapping,
+    JsonObject,
+    decode_json_object,
+    encode,
+    member_object,
+)
+from compute_operator_kit.core.keys import ObjectKey, PlaneName
+from compute_operator_kit.core.metrics import NoMetrics
+from compute_operator_kit.core.objects import Absent, Snapshot, parse_object
+from compute_operator_kit.process.election import LeaseLost
+from compute_operator_kit.process.leader import (
     LEASE,
     Candidacy,
     Election,
@@ -30,9 +39,6 @@ from compute_operator_kit.leader import (
     derive_identity,
     find_namespace,
 )
-from compute_operator_kit.measures import NoMeasures
-from compute_operator_kit.objects import Absent, Snapshot, parse_object
-from compute_operator_kit.wire import JsonMapping, JsonObject, decode_object, encode, member_object
 
 KEY = ObjectKey(PlaneName("home"), LEASE, "compute-system", "compute-cell-operator")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,7 +101,7 @@ class Server:
     def store(self, body: JsonMapping) -> Snapshot:
         self.version += 1
         self.writes += 1
-        stored = decode_object(encode(body))
+        stored = decode_json_object(encode(body))
         metadata = member_object(stored, "metadata")
         metadata["resourceVersion"] = str(self.version)
         metadata.setdefault("uid", f"u-{self.version}")
@@ -104,7 +110,7 @@ class Server:
 
     def snapshot(self) -> Snapshot:
         assert self.body is not None
-        return parse_object(KEY.plane, LEASE, decode_object(encode(self.body)), None).snapshot
+        return parse_object(KEY.plane, LEASE, decode_json_object(encode(self.body)), None).snapshot
 
     def steal(self, holder: str) -> None:
         assert self.body is not None
@@ -132,7 +138,7 @@ class Link:
 
     async def update(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         await self._travel(key)
-        sent = decode_object(encode(body))
+        sent = decode_json_object(encode(body))
         # A real server takes the UID as a precondition, so one that is gone is a conflict too.
         is_gone = self.server.body is None
         if is_gone or member_object(sent, "metadata")["resourceVersion"] != str(
@@ -155,8 +161,8 @@ class Link:
         return answer
 
 
-class LeadingNoted(NoMeasures):
-    """Remembers what was said about leading, in order."""
+class LeadingNoted(NoMetrics):
+    """Records the gauge of leadership, in order."""
 
     def __init__(self) -> None:
         self.leading: list[float] = []
@@ -207,7 +213,7 @@ class Replica:
 def on_a_virtual_clock(
     test: Callable[[], Coroutine[None, None, None]],
 ) -> Callable[[], None]:
-    """Runs an async test on a loop whose time jumps."""
+    """Runs an async test on a loop with time that jumps."""
 
     def run() -> None:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -308,7 +314,7 @@ def test_a_leader_that_cannot_renew_stops_its_writers_before_the_deadline(manner
         lost = await replica.outcome()
 
         assert isinstance(lost, LeaseLostError)
-        assert lost.why is Lost.EXPIRED
+        assert lost.why is LeaseLost.EXPIRED
         assert replica.wrote_until - cut_at < timedelta(seconds=10)
         # It did not give up early either: a short outage must not cost the leadership.
         assert replica.wrote_until - cut_at > timedelta(seconds=6)
@@ -343,9 +349,9 @@ async def test_a_deleted_lease_ends_the_leadership_within_10_seconds() -> None:
     lost = await replica.outcome()
 
     assert isinstance(lost, LeaseLostError)
-    assert lost.why is Lost.DELETED
+    assert lost.why is LeaseLost.DELETED
     assert replica.wrote_until - deleted_at < timedelta(seconds=10)
-    assert server.body is None  # nothing was made again in the name of one who does not lead
+    assert server.body is None  # not recreated by a process that does not lead
 
 
 @on_a_virtual_clock
@@ -360,7 +366,7 @@ async def test_a_lease_made_anew_in_our_name_is_not_the_one_we_held() -> None:
     lost = await replica.outcome()
 
     assert isinstance(lost, LeaseLostError)
-    assert lost.why is Lost.DELETED
+    assert lost.why is LeaseLost.DELETED
 
 
 @on_a_virtual_clock
@@ -374,13 +380,13 @@ async def test_a_stolen_lease_ends_the_leadership_within_10_seconds() -> None:
     lost = await replica.outcome()
 
     assert isinstance(lost, LeaseLostError)
-    assert lost.why is Lost.STOLEN
+    assert lost.why is LeaseLost.STOLEN
     assert replica.wrote_until - stolen_at < timedelta(seconds=10)
     assert server.is_held_by("thief")
 
 
 @on_a_virtual_clock
-async def test_a_lease_that_somebody_else_only_touched_is_kept() -> None:
+async def test_a_lease_that_another_client_only_touched_is_kept() -> None:
     server = Server()
     replica = Replica(server, "a")
     await until(lambda: replica.is_writing)
@@ -394,7 +400,7 @@ async def test_a_lease_that_somebody_else_only_touched_is_kept() -> None:
 
 
 @on_a_virtual_clock
-async def test_a_renewal_whose_answer_is_lost_is_read_before_it_is_sent_again() -> None:
+async def test_a_renewal_with_a_lost_answer_is_read_before_it_is_sent_again() -> None:
     server = Server()
     replica = Replica(server, "a")
     await until(lambda: replica.is_writing)
@@ -409,7 +415,7 @@ async def test_a_renewal_whose_answer_is_lost_is_read_before_it_is_sent_again() 
 
 
 @on_a_virtual_clock
-async def test_a_creation_whose_answer_is_lost_is_recognised_as_ours() -> None:
+async def test_a_creation_with_a_lost_answer_is_recognised_as_ours() -> None:
     server = Server()
     replica = Replica(server, "a")
     replica.link.loses_answers = True

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.logs import (
+from compute_operator_kit.telemetry.logs import (
     MAX_VALUE_BYTES,
     QUIET,
     JsonFormatter,
@@ -73,7 +73,7 @@ def test_a_line_is_one_json_object_with_a_constant_message_and_keys(stream: io.S
     }
 
 
-def test_a_text_line_says_the_same_for_eyes(stream: io.StringIO) -> None:
+def test_a_text_line_has_the_same_keys(stream: io.StringIO) -> None:
     set_up_logs("info", "text", stream)
 
     with bound_keys(plane="p1"):
@@ -165,10 +165,10 @@ def test_an_error_brings_its_stack_on_the_same_line(stream: io.StringIO) -> None
     assert "ValueError: broken" in line["stack"]
 
 
-def test_troubles_of_libraries_that_retry_do_not_call_a_person(stream: io.StringIO) -> None:
+def test_errors_of_libraries_that_retry_are_warnings(stream: io.StringIO) -> None:
     set_up_logs("info", "json", stream)
 
-    logging.getLogger("kopf._cogs.clients").error("Request attempt failed; will retry")
+    logging.getLogger("opentelemetry.exporter").error("Transient error; will retry")
     logging.getLogger("compute.test").error("Ours")
 
     levels = [json.loads(line)["level"] for line in stream.getvalue().splitlines()]
@@ -178,6 +178,6 @@ def test_troubles_of_libraries_that_retry_do_not_call_a_person(stream: io.String
 def test_chatter_of_libraries_is_left_out(stream: io.StringIO) -> None:
     set_up_logs("debug", "json", stream)
 
-    logging.getLogger("kopf.activities").info("Initial authentication has been initiated.")
+    logging.getLogger("opentelemetry.sdk").info("Exporting a batch.")
 
     assert stream.getvalue() == ""

@@ -8,20 +8,20 @@ from http import HTTPStatus
 import aiohttp
 import pytest
 
-from compute_operator_kit.errors import UnavailableError
-from compute_operator_kit.keys import Kind
-from compute_operator_kit.metrics_catalogue import EVERY_METRIC
-from compute_operator_kit.metrics_server import (
+from compute_operator_kit.config.settings import Bind
+from compute_operator_kit.core.errors import UnavailableError
+from compute_operator_kit.core.json import JsonMapping, JsonObject, JsonValue
+from compute_operator_kit.core.keys import Kind
+from compute_operator_kit.process.metrics_server import (
     ACCESS_REVIEW,
     TOKEN_REVIEW,
     MetricsServer,
     OpenGuard,
-    ReviewGuard,
+    TokenReviewGuard,
 )
-from compute_operator_kit.settings import Bind
-from compute_operator_kit.telemetry import Metrics
-from compute_operator_kit.testing import FakeClock
-from compute_operator_kit.wire import JsonMapping, JsonObject, JsonValue
+from compute_operator_kit.telemetry.metrics_catalogue import EVERY_METRIC
+from compute_operator_kit.telemetry.opentelemetry import MetricsExporter
+from compute_operator_kit.testing.fakes import FakeClock
 
 
 class FakeReviews:
@@ -81,7 +81,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def scraper(reviews: FakeReviews, clock: FakeClock) -> AsyncIterator[Scraper]:
     server = MetricsServer(
-        Bind("127.0.0.1", 0), lambda: b"secret_metric 1\n", ReviewGuard(reviews, clock)
+        Bind("127.0.0.1", 0), lambda: b"secret_metric 1\n", TokenReviewGuard(reviews, clock)
     )
     await server.start()
     yield Scraper(server)
@@ -103,12 +103,12 @@ async def scraper(reviews: FakeReviews, clock: FakeClock) -> AsyncIterator[Scrap
         ("bearer reader", 200),
     ],
 )
-async def test_metrics_are_for_those_who_may_read_them(
+async def test_metrics_are_for_authorized_readers(
     scraper: Scraper, authorization: str | None, status: int
 ) -> None:
-    found, text = await scraper.get(authorization)
+    answered, text = await scraper.get(authorization)
 
-    assert found == status
+    assert answered == status
     assert ("secret_metric" in text) == (status == 200)
 
 
@@ -141,13 +141,13 @@ async def test_a_verdict_is_remembered_for_a_short_while(
 async def test_a_remembered_reader_does_not_wait_behind_bad_tokens(
     clock: FakeClock, reviews: FakeReviews
 ) -> None:
-    guard = ReviewGuard(reviews, clock)
-    assert await guard.judge("Bearer reader") is HTTPStatus.OK
+    guard = TokenReviewGuard(reviews, clock)
+    assert await guard.authorize("Bearer reader") is HTTPStatus.OK
     held = asyncio.Event()
     reviews.hold = held
-    crowd = [asyncio.create_task(guard.judge(f"Bearer forged-{n}")) for n in range(400)]
+    crowd = [asyncio.create_task(guard.authorize(f"Bearer forged-{n}")) for n in range(400)]
     await asyncio.sleep(0)
-    judged = asyncio.create_task(guard.judge("Bearer reader"))
+    judged = asyncio.create_task(guard.authorize("Bearer reader"))
     for _ in range(10):
         await asyncio.sleep(0)
     assert judged.done()
@@ -157,14 +157,14 @@ async def test_a_remembered_reader_does_not_wait_behind_bad_tokens(
 
 
 async def test_verdicts_do_not_pile_up(clock: FakeClock, reviews: FakeReviews) -> None:
-    guard = ReviewGuard(reviews, clock)
+    guard = TokenReviewGuard(reviews, clock)
     for number in range(257):
-        assert await guard.judge(f"Bearer forged-{number}") is HTTPStatus.UNAUTHORIZED
+        assert await guard.authorize(f"Bearer forged-{number}") is HTTPStatus.UNAUTHORIZED
     assert len(reviews.asked) == 257
 
-    await guard.judge("Bearer forged-256")  # the last one is remembered
+    await guard.authorize("Bearer forged-256")  # the last one is remembered
     assert len(reviews.asked) == 257
-    await guard.judge("Bearer forged-0")  # the first one had to make room
+    await guard.authorize("Bearer forged-0")  # the first one had to make room
     assert len(reviews.asked) == 258
 
 
@@ -172,7 +172,8 @@ async def test_an_endless_token_is_not_even_asked_about(
     clock: FakeClock, reviews: FakeReviews
 ) -> None:
     assert (
-        await ReviewGuard(reviews, clock).judge("Bearer " + "x" * 20000) is HTTPStatus.UNAUTHORIZED
+        await TokenReviewGuard(reviews, clock).authorize("Bearer " + "x" * 20000)
+        is HTTPStatus.UNAUTHORIZED
     )
     assert reviews.asked == []
 
@@ -189,9 +190,9 @@ async def test_without_secure_serving_everybody_reads() -> None:
 @pytest.mark.spec("S16")
 def test_a_thousand_projects_give_as_many_series_as_one() -> None:
     def series_after(projects: int) -> set[str]:
-        metrics = Metrics("example", "1.2.3")
+        metrics = MetricsExporter("example", "1.2.3")
         for number in range(projects):
-            # What a pass on a project plane reports; its role is all that can be said of the plane.
+            # As a reconcile on a project plane reports; of the plane only the role.
             metrics.measures.count(
                 "compute_writes_total",
                 plane="project",
@@ -211,7 +212,7 @@ def test_a_thousand_projects_give_as_many_series_as_one() -> None:
 @pytest.mark.spec("S16")
 def test_no_label_can_name_a_tenant() -> None:
     tenants = {"project", "namespace", "workload", "instance", "deployment", "uid", "name"}
-    found = {label for metric in EVERY_METRIC for label in metric.labels}
+    labels = {label for metric in EVERY_METRIC for label in metric.labels}
 
     # `name` is controller-runtime's label for a queue or a Lease, both named after controllers.
-    assert found & tenants == {"name"}
+    assert labels & tenants == {"name"}

@@ -11,15 +11,36 @@ from io import StringIO
 import pytest
 from typing_extensions import override
 
-from compute_operator_kit import configuration, telemetry
-from compute_operator_kit.configuration import ConfigurationError, find_warnings, validate_settings
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
-from compute_operator_kit.logs import JsonFormatter
-from compute_operator_kit.metrics_catalogue import EVERY_METRIC, LATENCY_BUCKETS, MetricType
-from compute_operator_kit.otlp import MISSING, TRACE_EXPORTER, build_resource, find_missing_exporter
-from compute_operator_kit.settings import API_VERSION, FederationSettings, Root, TelemetrySettings
-from compute_operator_kit.telemetry import Metrics, build_tracing, choose_metric_exporter
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.config import loader
+from compute_operator_kit.config.loader import ConfigurationError, find_warnings, validate_settings
+from compute_operator_kit.config.optional_extras import (
+    MISSING,
+    TRACE_EXPORTER,
+    find_missing_exporter,
+)
+from compute_operator_kit.config.settings import (
+    API_VERSION,
+    FederationSettings,
+    Root,
+    TelemetrySettings,
+)
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName
+from compute_operator_kit.telemetry import opentelemetry
+from compute_operator_kit.telemetry.logs import JsonFormatter
+from compute_operator_kit.telemetry.metrics_catalogue import (
+    EVERY_METRIC,
+    LATENCY_BUCKETS,
+    MetricType,
+)
+from compute_operator_kit.telemetry.opentelemetry import (
+    MetricsExporter,
+    build_tracing,
+    choose_metric_exporter,
+)
+from compute_operator_kit.telemetry.otlp import (
+    build_resource,
+)
 
 pytest.importorskip(TRACE_EXPORTER, reason="the extra `otlp` is not installed")
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -91,7 +112,7 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture
 def without_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (configuration, telemetry):
+    for module in (loader, opentelemetry):
         monkeypatch.setattr(module, "find_missing_exporter", lambda: MISSING)
 
 
@@ -191,7 +212,7 @@ def test_a_pass_reaches_the_collector_with_its_resource(collector: Collector) ->
 
 def test_every_metric_of_the_catalogue_reaches_the_collector(collector: Collector) -> None:
     settings = TelemetrySettings(otlp_endpoint=collector.endpoint, otlp_metrics=True)
-    metrics = Metrics("x", "1", exporter=choose_metric_exporter(settings))
+    metrics = MetricsExporter("x", "1", exporter=choose_metric_exporter(settings))
     for metric in EVERY_METRIC:
         labels = dict.fromkeys(metric.labels, "x")
         match metric.type:
@@ -222,7 +243,7 @@ def test_every_metric_of_the_catalogue_reaches_the_collector(collector: Collecto
 
 def test_metrics_are_exported_only_where_the_setting_asks_for_it(collector: Collector) -> None:
     settings = TelemetrySettings(otlp_endpoint=collector.endpoint)
-    metrics = Metrics("x", "1", exporter=choose_metric_exporter(settings))
+    metrics = MetricsExporter("x", "1", exporter=choose_metric_exporter(settings))
 
     metrics.export()
     metrics.shut_down()
@@ -233,7 +254,7 @@ def test_metrics_are_exported_only_where_the_setting_asks_for_it(collector: Coll
 
 def test_a_collector_that_is_away_does_not_stop_the_export_of_metrics() -> None:
     settings = TelemetrySettings(otlp_endpoint="http://127.0.0.1:9", otlp_metrics=True)
-    metrics = Metrics("x", "1", exporter=choose_metric_exporter(settings))
+    metrics = MetricsExporter("x", "1", exporter=choose_metric_exporter(settings))
 
     metrics.export()
 

@@ -6,35 +6,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compute_operator_kit.apply.desk import Leadership
-from compute_operator_kit.apply.desk import Recorder as RecorderPort
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.events import Events, Recorder, Reporter
-from compute_operator_kit.exchange import Credentials
-from compute_operator_kit.http_transport import Tls
-from compute_operator_kit.keys import ObjectKey, PlaneName
-from compute_operator_kit.kube import AlreadyExists, Kube
-from compute_operator_kit.kubeconfig import Access
-from compute_operator_kit.leader import LEASE, Candidacy, Election, Leases
-from compute_operator_kit.measures import Measures
-from compute_operator_kit.metrics_server import Reviewer
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.otlp import build_resource
-from compute_operator_kit.reconcile import Spans
-from compute_operator_kit.settings import TelemetrySettings
-from compute_operator_kit.telemetry import Metrics, build_tracing
-from compute_operator_kit.testing import FakeClock, FakeMeasures, FixedRandom
-from compute_operator_kit.testing_certificates import Authority
-from compute_operator_kit.wire import JsonMapping
+from compute_operator_kit.apply.context import EventRecorder as RecorderPort
+from compute_operator_kit.apply.context import Leadership
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.interface import AlreadyExists, KubeClient
+from compute_operator_kit.client.kubeconfig import Access
+from compute_operator_kit.client.rest import Credentials
+from compute_operator_kit.client.transport.aiohttp import Tls
+from compute_operator_kit.config.settings import TelemetrySettings
+from compute_operator_kit.controller.reconcile import Spans
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.keys import ObjectKey, PlaneName
+from compute_operator_kit.core.metrics import MetricsPort
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election, Leases
+from compute_operator_kit.process.metrics_server import Reviewer
+from compute_operator_kit.telemetry.events import EventClient, EventSink, EventSource
+from compute_operator_kit.telemetry.opentelemetry import MetricsExporter, build_tracing
+from compute_operator_kit.telemetry.otlp import build_resource
+from compute_operator_kit.testing.certificates import Authority
+from compute_operator_kit.testing.fakes import FakeClock, FakeMetrics, FixedRandom
 
 
-def use_as_ports(kube: Kube) -> tuple[Leases, Events, Reviewer]:
+def use_as_ports(kube: KubeClient) -> tuple[Leases, EventClient, Reviewer]:
     """One plane's port serves the Lease, the recorder and the guard of the metrics."""
     return kube, kube, kube
 
 
 def test_metrics_and_traces_fit_their_ports() -> None:
-    measures: Measures = Metrics("x", "1").measures
+    measures: MetricsPort = MetricsExporter("x", "1").measures
     spans: Spans = build_tracing(TelemetrySettings(), build_resource("x", "1"))
 
     measures.count("certwatcher_read_certificate_total")
@@ -43,7 +43,7 @@ def test_metrics_and_traces_fit_their_ports() -> None:
 
 
 class NoLeases:
-    """A plane nobody asks."""
+    """A plane that gets no request."""
 
     async def get(self, key: ObjectKey) -> Absent:
         raise AssertionError(key)
@@ -62,14 +62,14 @@ def test_an_election_is_a_leadership_and_leads_nothing_by_itself() -> None:
         Candidacy(key, "me"),
         clock=FakeClock(),
         random=FixedRandom(),
-        measures=FakeMeasures(),
+        measures=FakeMetrics(),
     )
 
     assert not leadership.is_leading
 
 
 def test_a_recorder_takes_intents() -> None:
-    recorder: RecorderPort = Recorder(lambda _: None, Reporter("c", "i"), FakeClock())
+    recorder: RecorderPort = EventSink(lambda _: None, EventSource("c", "i"), FakeClock())
 
     assert recorder is not None
 

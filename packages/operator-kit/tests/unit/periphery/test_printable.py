@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_operator_kit.printable import cut_to_bytes, escape_unprintable
+from compute_operator_kit.core.text import cut_to_bytes, escape_unprintable
 
 # Lone surrogates too: JSON can carry them, UTF-8 cannot.
 ANY_TEXT = st.text(st.characters(codec=None, categories=None, exclude_categories=[]))

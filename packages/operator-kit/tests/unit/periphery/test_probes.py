@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.probes import Checks, ProbeServer
-from compute_operator_kit.settings import Bind
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.config.settings import Bind
+from compute_operator_kit.process.probes import Checks, ProbeServer
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_finding_cannot_forge_a_line() -> None:
     checks = Checks()
     checks.add("home-synced", lambda: "away\n[+]home-synced ok\x1b[2J")
 
-    _, text = checks.ask()
+    _, text = checks.run()
 
     assert text.splitlines() == [
         r"[-]home-synced failed: away\n[+]home-synced ok\x1b[2J",

@@ -16,11 +16,12 @@ from textwrap import dedent
 import pytest
 import uvloop
 
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.election import Lost
-from compute_operator_kit.heap import freeze_heap
-from compute_operator_kit.leader import LeaseLostError
-from compute_operator_kit.process import (
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.config.strict_yaml import Problem
+from compute_operator_kit.core.memory import freeze_heap
+from compute_operator_kit.process.election import LeaseLost
+from compute_operator_kit.process.leader import LeaseLostError
+from compute_operator_kit.process.lifecycle import (
     GRACE,
     HARD_EXIT_AFTER,
     ExitCode,
@@ -28,12 +29,11 @@ from compute_operator_kit.process import (
     finish,
     run_process,
 )
-from compute_operator_kit.strict_yaml import Problem
 
 PROGRAM = """
 import asyncio, sys
-from compute_operator_kit import process
-from compute_operator_kit.process import Lifecycle, run_process
+from compute_operator_kit.process import lifecycle as process
+from compute_operator_kit.process.lifecycle import Lifecycle, run_process
 
 async def main(lifecycle: Lifecycle) -> None:
     print("ready", flush=True)
@@ -45,7 +45,7 @@ sys.exit(run_process(main))
 
 
 class Program:
-    """A process that was started and says when it is ready."""
+    """A started process that prints when it is ready."""
 
     def __init__(self, folder: Path, body: str, before: str = "") -> None:
         path = folder / "program.py"
@@ -142,8 +142,8 @@ def test_a_refusal_inside_a_group_of_tasks_has_code_2_too(
     assert capsys.readouterr().err == "a: is refused\n"
 
 
-@pytest.mark.parametrize("failure", [LeaseLostError(Lost.STOLEN), ValueError("our bug")])
-def test_a_fatal_error_has_code_1_and_is_told_once(
+@pytest.mark.parametrize("failure", [LeaseLostError(LeaseLost.STOLEN), ValueError("our bug")])
+def test_a_fatal_error_has_code_1_and_is_logged_once(
     failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(_: Lifecycle) -> None:
@@ -190,7 +190,7 @@ async def test_tasks_are_given_their_time_and_then_cancelled() -> None:
 
 ALLOCATING = """
 import ctypes, sys
-from compute_operator_kit.heap import return_large_blocks
+from compute_operator_kit.core.memory import return_large_blocks
 
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "abcdefghij"]
@@ -214,9 +214,9 @@ def test_large_blocks_go_back_to_the_system_when_they_are_freed(
     option: str, is_mapped: bool
 ) -> None:
     command = [sys.executable, "-c", ALLOCATING, option]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     # Each in a mapping of its own, which goes when it is freed; a few still fit into the heap.
-    assert (int(told) > 32) is is_mapped
+    assert (int(output) > 32) is is_mapped
 
 
 def test_the_heap_is_frozen_after_the_first_sync() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import pytest
 from typing_extensions import override
 
-from compute_operator_kit.configuration import (
+from compute_operator_kit.config.loader import (
     Command,
     ConfigurationError,
     Verb,
@@ -19,7 +19,7 @@ from compute_operator_kit.configuration import (
     read_command,
     validate_settings,
 )
-from compute_operator_kit.settings import (
+from compute_operator_kit.config.settings import (
     Bind,
     FederationSettings,
     Root,
@@ -30,7 +30,7 @@ from compute_operator_kit.settings import (
     WorkersSettings,
     parse_bind_address,
 )
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.core.json import JsonObject
 
 
 class QuotaSettings(Section):

@@ -3,10 +3,10 @@ from __future__ import annotations
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from compute_operator_kit.otlp import build_resource
-from compute_operator_kit.span_attributes import annotate_pass
-from compute_operator_kit.telemetry import build_tracing_to
-from compute_operator_kit.testing import a_key
+from compute_operator_kit.telemetry.opentelemetry import build_tracing_to
+from compute_operator_kit.telemetry.otlp import build_resource
+from compute_operator_kit.telemetry.span_attributes import annotate_reconcile
+from compute_operator_kit.testing.fakes import a_key
 
 
 def test_attributes_stand_on_the_span_of_the_pass_and_empty_ones_nowhere() -> None:
@@ -15,7 +15,7 @@ def test_attributes_stand_on_the_span_of_the_pass_and_empty_ones_nowhere() -> No
         SimpleSpanProcessor(exporter), build_resource("test", "1"), ratio=1.0
     )
     with tracing.reconcile("federation", a_key()):
-        annotate_pass(city_code="DFW", hub_namespace="")
+        annotate_reconcile(city_code="DFW", hub_namespace="")
     (span,) = exporter.get_finished_spans()
     assert span.attributes is not None
     assert span.attributes["compute.city_code"] == "DFW"
@@ -23,4 +23,4 @@ def test_attributes_stand_on_the_span_of_the_pass_and_empty_ones_nowhere() -> No
 
 
 def test_outside_a_pass_it_says_so_to_nobody() -> None:
-    annotate_pass(city_code="DFW")
+    annotate_reconcile(city_code="DFW")

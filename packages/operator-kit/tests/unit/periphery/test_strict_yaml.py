@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from compute_operator_kit.strict_yaml import DocumentError, Problem, format_path, parse_document
+from compute_operator_kit.config.strict_yaml import (
+    DocumentError,
+    Problem,
+    format_path,
+    parse_document,
+)
 
 
 def test_types_are_those_a_reader_expects() -> None:

@@ -12,23 +12,23 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
-from compute_operator_kit import measures as names
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName
-from compute_operator_kit.metrics_catalogue import (
+from compute_operator_kit.config.settings import TelemetrySettings
+from compute_operator_kit.core import metrics as names
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName
+from compute_operator_kit.telemetry.metrics_catalogue import (
     EVERY_METRIC,
     LATENCY_BUCKETS,
     QUOTA_WAIT_BUCKETS,
     Metric,
     MetricType,
 )
-from compute_operator_kit.otlp import build_resource
-from compute_operator_kit.settings import TelemetrySettings
-from compute_operator_kit.telemetry import (
-    Metrics,
+from compute_operator_kit.telemetry.opentelemetry import (
+    MetricsExporter,
     Tracing,
     build_tracing,
     build_tracing_to,
 )
+from compute_operator_kit.telemetry.otlp import build_resource
 
 OPERATIONS = Path(__file__).parents[5] / "docs" / "spec" / "operations.md"
 RESOURCE = build_resource("x", "1")
@@ -62,7 +62,7 @@ def read_specified() -> dict[str, set[str] | None]:
     return specified
 
 
-def touch(metrics: Metrics, metric: Metric) -> None:
+def touch(metrics: MetricsExporter, metric: Metric) -> None:
     labels = dict.fromkeys(metric.labels, "x")
     match metric.type:
         case MetricType.COUNTER:
@@ -75,7 +75,7 @@ def touch(metrics: Metrics, metric: Metric) -> None:
 
 @pytest.fixture
 def scraped() -> str:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
     for metric in EVERY_METRIC:
         touch(metrics, metric)
     return metrics.render().decode()
@@ -150,13 +150,13 @@ def test_every_name_the_hot_path_reports_is_in_the_catalogue() -> None:
 
 
 def test_counters_without_labels_begin_at_zero() -> None:
-    text = Metrics("x", "x").render().decode()
+    text = MetricsExporter("x", "x").render().decode()
 
     assert "\ncertwatcher_read_certificate_errors_total 0.0\n" in text
 
 
 def test_build_info_is_there_from_the_start() -> None:
-    text = Metrics("compute-cell-operator", "1.2.3").render().decode()
+    text = MetricsExporter("compute-cell-operator", "1.2.3").render().decode()
 
     assert 'compute_build_info{component="compute-cell-operator",version="1.2.3"} 1.0' in text
 
@@ -164,7 +164,7 @@ def test_build_info_is_there_from_the_start() -> None:
 def test_a_measurement_that_does_not_fit_is_dropped_and_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
     before = metrics.render()
 
     for _ in range(3):
@@ -181,7 +181,7 @@ def test_a_measurement_that_does_not_fit_is_dropped_and_said_once(
 
 
 def test_a_duration_is_never_negative() -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
 
     metrics.measures.observe("compute_projection_lag_seconds", -5.0)
 
@@ -189,7 +189,7 @@ def test_a_duration_is_never_negative() -> None:
 
 
 def test_what_was_measured_between_two_scrapes_is_told_once() -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
     name, labels = "rest_client_requests_total", {"code": "200", "method": "GET", "host": "hub"}
 
     for amount in (1, 2):
@@ -205,7 +205,7 @@ def test_what_was_measured_between_two_scrapes_is_told_once() -> None:
 
 
 def test_labels_that_only_trade_their_values_are_two_series() -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
     name = "rest_client_requests_total"
 
     metrics.measures.count(name, code="a", method="b", host="hub")
@@ -217,7 +217,7 @@ def test_labels_that_only_trade_their_values_are_two_series() -> None:
 
 
 def test_a_duration_counts_in_every_bucket_that_holds_it() -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
     bound = LATENCY_BUCKETS[2]
 
     for value in (bound, LATENCY_BUCKETS[-1] + 1):
@@ -233,7 +233,7 @@ def test_a_duration_counts_in_every_bucket_that_holds_it() -> None:
 
 
 def test_nothing_that_two_threads_measure_is_lost() -> None:
-    metrics = Metrics("x", "x")
+    metrics = MetricsExporter("x", "x")
 
     def measure() -> None:
         for _ in range(2000):
@@ -254,7 +254,7 @@ def test_nothing_that_two_threads_measure_is_lost() -> None:
 
 
 def test_two_operators_in_one_process_do_not_share_metrics() -> None:
-    one, other = Metrics("x", "x"), Metrics("x", "x")
+    one, other = MetricsExporter("x", "x"), MetricsExporter("x", "x")
 
     one.measures.gauge("compute_federation_policies", 7)
 
@@ -316,9 +316,9 @@ def test_without_an_endpoint_nothing_is_recorded() -> None:
 def test_the_exporter_is_imported_only_for_an_endpoint() -> None:
     program = (
         "import sys\n"
-        "from compute_operator_kit.settings import TelemetrySettings\n"
-        "from compute_operator_kit.otlp import build_resource\n"
-        "from compute_operator_kit.telemetry import build_tracing\n"
+        "from compute_operator_kit.config.settings import TelemetrySettings\n"
+        "from compute_operator_kit.telemetry.otlp import build_resource\n"
+        "from compute_operator_kit.telemetry.opentelemetry import build_tracing\n"
         "build_tracing(TelemetrySettings(), build_resource('x', '1'))\n"
         "print('opentelemetry.exporter.otlp' in sys.modules, 'kubernetes' in sys.modules)\n"
     )

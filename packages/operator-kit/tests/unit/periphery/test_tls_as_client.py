@@ -1,5 +1,5 @@
-"""What we accept from a plane's server: real handshakes on loopback, through the transport that
-ships.
+"""Which certificates of a plane's server are accepted: real handshakes on loopback, through the
+product's transport.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pytest
 import yaml
 from aiohttp import web
 
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
-from compute_operator_kit.testing import FakeClock
-from compute_operator_kit.testing_certificates import (
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
+from compute_operator_kit.testing.certificates import (
     Authority,
     KeyPair,
     issue_self_signed,
 )
+from compute_operator_kit.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.spec("S10")
 
@@ -33,7 +33,7 @@ YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
-    """Serves /hello with a context of the test's choice, on a port that is told."""
+    """Serves /hello with a given context; returns the port."""
     runners: list[web.AppRunner] = []
 
     async def hello(request: web.Request) -> web.Response:
@@ -162,7 +162,7 @@ async def test_tls_1_1_is_refused(serve: Serve, folders: tuple[Path, Path]) -> N
     with pytest.raises(ConnectionRefusedError):
         await client.get()
 
-    # The server is fine: the same client, told to be lax, gets through.
+    # The server works: the same client with a lower minimum connects.
     lax = client.credentials.ssl_context
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -222,7 +222,7 @@ async def test_a_client_certificate_is_shown_and_its_rotation_used_within_a_minu
     other.issue().write(folders[1])
     user: dict[str, object] = {"client-certificate": "tls.crt", "client-key": "tls.key"}
     client = Client(folders[1], await serve(context), authority.certificate, user)
-    # In TLS 1.3 the server judges a client's certificate after the handshake.
+    # In TLS 1.3 the server verifies a client's certificate after the handshake.
     with pytest.raises(OSError, match=r"connecting|exchanging|TLSV1|unknown ca"):
         await client.get()
 

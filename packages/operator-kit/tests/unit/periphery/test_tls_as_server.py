@@ -16,17 +16,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from compute_operator_kit.certificates import (
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.config.settings import Bind
+from compute_operator_kit.process.certificates import (
     CERTIFICATE_ERRORS,
     CERTIFICATE_EXPIRY,
     CERTIFICATE_READS,
     ServingCertificate,
 )
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.metrics_server import MetricsServer, OpenGuard
-from compute_operator_kit.settings import Bind
-from compute_operator_kit.testing import FakeClock, FakeMeasures
-from compute_operator_kit.testing_certificates import Authority, KeyPair
+from compute_operator_kit.process.metrics_server import MetricsServer, OpenGuard
+from compute_operator_kit.testing.certificates import Authority, KeyPair
+from compute_operator_kit.testing.fakes import FakeClock, FakeMetrics
 
 pytestmark = pytest.mark.spec("S10")
 
@@ -37,7 +37,7 @@ class Served:
     def __init__(self, folder: Path, pair: KeyPair, clock: FakeClock | None = None) -> None:
         self.folder = folder
         self.clock = clock or FakeClock(datetime.now(UTC))
-        self.measures = FakeMeasures()
+        self.measures = FakeMetrics()
         certificate, key = pair.write(folder)
         self.certificate = ServingCertificate(
             "metrics", certificate, key, clock=self.clock, measures=self.measures
@@ -73,7 +73,7 @@ class ForClients:
             certificate,
             key,
             clock=FakeClock(datetime.now(UTC)),
-            measures=FakeMeasures(),
+            measures=FakeMetrics(),
             client_ca=self.client_ca,
         )
         self.server = MetricsServer(
@@ -113,7 +113,7 @@ async def test_only_a_client_of_a_known_authority_is_answered(tmp_path: Path) ->
     assert not await served.answers(serving, shown, strangers.issue())
     assert await served.answers(serving, shown, clients.issue())
     served.trust(strangers)
-    assert served.certificate.look()
+    assert served.certificate.reload()
     assert await served.answers(serving, shown, strangers.issue())
     assert not await served.answers(serving, shown, clients.issue())
     await served.server.stop()
@@ -128,7 +128,7 @@ def test_a_client_authority_that_cannot_be_read_stops_the_start(tmp_path: Path) 
             certificate,
             key,
             clock=FakeClock(datetime.now(UTC)),
-            measures=FakeMeasures(),
+            measures=FakeMetrics(),
             client_ca=tmp_path / "client-ca.crt",
         )
 
@@ -206,7 +206,7 @@ async def test_a_rotated_leaf_is_shown_without_a_new_port(
     former = await served.shown_to(authority)
     authority.issue().write(served.folder)
 
-    assert served.certificate.look() is True
+    assert served.certificate.reload() is True
 
     rotated = await served.shown_to(authority)
     assert rotated.serial_number != former.serial_number
@@ -216,7 +216,7 @@ async def test_a_rotated_authority_is_shown(served: Served, authority: Authority
     rotated = Authority("rotated")
     rotated.issue().write(served.folder)
 
-    served.certificate.look()
+    served.certificate.reload()
 
     assert await served.shown_to(rotated)
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -246,8 +246,8 @@ async def test_half_a_rotation_leaves_the_former_certificate_in_use(
     former = await served.shown_to(authority)
     (served.folder / "tls.crt").write_bytes(authority.issue().certificate)
 
-    assert served.certificate.look() is False
-    assert served.certificate.look() is False
+    assert served.certificate.reload() is False
+    assert served.certificate.reload() is False
 
     assert (await served.shown_to(authority)).serial_number == former.serial_number
     assert served.measures.total(CERTIFICATE_ERRORS) == 2
@@ -259,7 +259,7 @@ async def test_files_that_vanish_leave_the_former_certificate_in_use(
 ) -> None:
     (served.folder / "tls.key").unlink()
 
-    assert served.certificate.look() is False
+    assert served.certificate.reload() is False
     assert await served.shown_to(authority)
 
 
@@ -268,11 +268,11 @@ async def test_what_is_no_certificate_leaves_the_former_one_in_use(
 ) -> None:
     (served.folder / "tls.crt").write_text("garbage")
 
-    assert served.certificate.look() is False
+    assert served.certificate.reload() is False
     assert await served.shown_to(authority)
 
 
-async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
+async def test_an_encrypted_key_is_refused_without_a_password_prompt(
     served: Served, authority: Authority
 ) -> None:
     pair = authority.issue()
@@ -284,7 +284,7 @@ async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
     )
     KeyPair(pair.certificate, locked).write(served.folder)
 
-    assert served.certificate.look() is False
+    assert served.certificate.reload() is False
     assert served.measures.total(CERTIFICATE_ERRORS) == 1
 
 
@@ -295,7 +295,7 @@ async def test_the_life_left_in_a_certificate_is_measured(
     served = Served(tmp_path, authority.issue(valid_until=now + timedelta(hours=2)), FakeClock(now))
     served.clock.pass_time(timedelta(hours=3))
 
-    served.certificate.look()
+    served.certificate.reload()
 
     assert served.measures.gauges[CERTIFICATE_EXPIRY, (("server", "metrics"),)] == -3600
 
@@ -313,5 +313,5 @@ def test_a_certificate_missing_at_start_stops_the_start(
             tmp_path / "tls.crt",
             tmp_path / "tls.key",
             clock=FakeClock(datetime.now(UTC)),
-            measures=FakeMeasures(),
+            measures=FakeMetrics(),
         )

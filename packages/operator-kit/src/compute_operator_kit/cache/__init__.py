@@ -1,0 +1,4 @@
+"""Caches of API servers: stores, indexes, reflectors and memory budgets.
+
+Reconciles decide from caches, so that a settled object costs no request.
+"""

@@ -1,0 +1,182 @@
+"""A strict YAML parser: duplicate keys, aliases, tags and unknown types are errors with their path.
+
+Configuration and kubeconfig files decide which servers are trusted, so that a file with two
+possible readings is refused. Types are those of the YAML 1.2 core schema: `on` and `yes` are text,
+`010` is ten; by PyYAML's YAML 1.1 rules `networking: on` would be a boolean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import yaml
+from typing_extensions import override
+
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.text import cut_to_bytes, escape_unprintable
+
+Path: TypeAlias = tuple[str | int, ...]
+
+TAG: Final = "tag:yaml.org,2002:"
+MAX_DOCUMENT_BYTES: Final = 1 << 20  # a ConfigMap or Secret holds no more
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One problem of a document: its path, and what to change."""
+
+    path: str
+    message: str
+
+    @override
+    def __str__(self) -> str:
+        where = cut_to_bytes(escape_unprintable(self.path), 256)
+        what = cut_to_bytes(escape_unprintable(self.message), 1024)
+        return f"{where}: {what}" if where else what
+
+
+class DocumentError(ValueError):
+    """A refused document, with all its problems."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+def format_path(path: Path) -> str:
+    """`("clusters", 0, "cluster")` as `clusters[0].cluster`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """PyYAML's safe parser with the scalar rules of YAML 1.2, used only for its nodes."""
+
+
+def _resolve(
+    scalars: Mapping[str, tuple[str, str]],
+) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """PyYAML's table of tags of plain scalars, by the first character."""
+    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for name, (beginnings, pattern) in scalars.items():
+        for beginning in [*beginnings, ""] if name == "null" else beginnings:
+            table.setdefault(beginning, []).append((TAG + name, re.compile(pattern)))
+    return table
+
+
+_CoreLoader.yaml_implicit_resolvers = _resolve(
+    {
+        "null": ("~nN", r"(?:~|null|Null|NULL|)$"),
+        "bool": ("tTfF", r"(?:true|True|TRUE|false|False|FALSE)$"),
+        "int": ("-+0123456789", r"[-+]?[0-9]+$"),
+        "float": (
+            "-+.0123456789",
+            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$",
+        ),
+    }
+)
+
+
+def parse_document(text: str) -> JsonObject:
+    """The mapping of a document; `DocumentError` with all problems if it is anything else."""
+    reader = _Reader()
+    document = reader.read(_compose(text))
+    if not reader.problems and not isinstance(document, dict):
+        reader.note((), "expected a mapping of keys to values")
+    if reader.problems or not isinstance(document, dict):
+        raise DocumentError(tuple(reader.problems))
+    return document
+
+
+def _compose(text: str) -> yaml.Node:
+    try:
+        nodes = list(_iterate_nodes(text))
+    except yaml.MarkedYAMLError as cause:
+        line = cause.problem_mark.line + 1 if cause.problem_mark else 0
+        # The parser's message may quote the document, which may contain a secret.
+        raise DocumentError((Problem("", f"line {line}: is not valid YAML"),)) from None
+    except (yaml.YAMLError, RecursionError):
+        raise DocumentError((Problem("", "is not valid YAML"),)) from None
+    if not nodes:
+        raise DocumentError((Problem("", "is empty"),))
+    if len(nodes) > 1:
+        raise DocumentError((Problem("", f"holds {len(nodes)} documents, expected one"),))
+    return nodes[0]
+
+
+def _iterate_nodes(text: str) -> Iterator[yaml.Node]:
+    loader = _CoreLoader(text)
+    try:
+        while loader.check_node():
+            if (node := loader.get_node()) is not None:
+                yield node
+    finally:
+        loader.dispose()
+
+
+class _Reader:
+    """Reads the nodes of one document and goes on after a problem, to report all at once."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._seen: set[int] = set()
+
+    def note(self, path: Path, message: str) -> None:
+        self.problems.append(Problem(format_path(path), message))
+
+    def read(self, node: yaml.Node, path: Path = ()) -> Json:
+        # An alias is the same node as its anchor; by aliases a small file can expand to a huge one.
+        if id(node) in self._seen:
+            self.note(path, "aliases are refused: write the value out")
+            return None
+        self._seen.add(id(node))
+        match node:
+            case yaml.MappingNode(tag=tag) if tag == f"{TAG}map":
+                return self._read_mapping(node, path)
+            case yaml.SequenceNode(tag=tag) if tag == f"{TAG}seq":
+                return [self.read(item, (*path, place)) for place, item in enumerate(node.value)]
+            case yaml.ScalarNode():
+                return self._read_scalar(node, path)
+            case _:
+                self.note(path, "tags are refused")
+                return None
+
+    def _read_mapping(self, node: yaml.MappingNode, path: Path) -> JsonObject:
+        mapping: JsonObject = {}
+        for key_node, value_node in node.value:
+            key = self._read_key(key_node, path)
+            if key is None:
+                continue
+            if key in mapping:
+                self.note((*path, key), f"line {key_node.start_mark.line + 1}: key is given twice")
+                continue
+            mapping[key] = self.read(value_node, (*path, key))
+        return mapping
+
+    def _read_key(self, node: yaml.Node, path: Path) -> str | None:
+        if isinstance(node, yaml.ScalarNode) and node.tag == f"{TAG}str":
+            return str(node.value)
+        self.note(path, f"line {node.start_mark.line + 1}: keys are text")
+        return None
+
+    def _read_scalar(self, node: yaml.ScalarNode, path: Path) -> Json:
+        value = str(node.value)
+        match node.tag.removeprefix(TAG):
+            case "str":
+                return value
+            case "null":
+                return None
+            case "bool":
+                return value.lower() == "true"
+            case "int" if len(value) <= 19:  # int() of millions of digits is slow
+                return int(value)
+            case "float" if len(value) <= 32:
+                return float(value)
+            case _:
+                self.note(path, "is neither text, number, boolean nor null")
+                return None

@@ -1,0 +1,85 @@
+"""Keys of one controller that may not be reconciled now, by the event that unblocks them.
+
+Without it, blocked keys would poll: one timer per key for a plane that is away. Pure, no clock.
+
+```
+parked     until its plane answers again: one probe unblocks all
+unsynced   until a cache is complete
+held       until the caches have seen its last write
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
+
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+
+T = TypeVar("T")
+
+# The plane of a cache or, while no plane of a role is engaged, the role.
+Cache: TypeAlias = tuple[PlaneName | Role, Kind]
+
+
+class BlockedKeys:
+    """Blocked keys by plane, by cache, and held by their own writes."""
+
+    def __init__(self) -> None:
+        # Each key with its back-off: not reconciled before that time.
+        self._parked: dict[PlaneName, dict[ObjectKey, timedelta]] = {}
+        # By cache, so that one that becomes complete enqueues only its own keys.
+        self._unsynced: dict[Cache, dict[ObjectKey, None]] = {}
+        self._held: set[ObjectKey] = set()
+
+    def park(self, plane: PlaneName, key: ObjectKey, due: timedelta) -> None:
+        """Blocks a key until the plane answers, and not before `due`."""
+        self._parked.setdefault(plane, {})[key] = due
+
+    def park_unless_parked(self, plane: PlaneName, key: ObjectKey, due: timedelta) -> None:
+        """Parks a key that sent no request: a parked key keeps its earlier `due`."""
+        self._parked.setdefault(plane, {}).setdefault(key, due)
+
+    def take_parked(self, plane: PlaneName) -> dict[ObjectKey, timedelta]:
+        """Keys that waited for this plane to answer."""
+        return self._parked.pop(plane, {})
+
+    def await_cache(self, cache: Cache, key: ObjectKey) -> None:
+        self._unsynced.setdefault(cache, {})[key] = None
+
+    def take_unsynced(self, cache: Cache) -> dict[ObjectKey, None]:
+        """Keys that waited for this cache to be complete."""
+        return self._unsynced.pop(cache, {})
+
+    def hold(self, key: ObjectKey) -> bool:
+        """Blocks a key until `release`; False if it is held already."""
+        is_new = key not in self._held
+        self._held.add(key)
+        return is_new
+
+    def release(self, key: ObjectKey) -> None:
+        self._held.discard(key)
+
+    def leave(self, plane: PlaneName, is_gone: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
+        """Drops the keys of a plane that is gone; returns the other keys that waited for it.
+
+        All held keys are returned: it is not known which of them waited for a store of that plane,
+        and such a store calls back no more.
+        """
+        for unsynced in self._unsynced.values():
+            _drop(unsynced, is_gone)
+        for parked in self._parked.values():
+            _drop(parked, is_gone)
+        held, self._held = sorted(self._held), set()
+        waited = [*self.take_parked(plane), *self._of_caches(plane), *held]
+        return [key for key in dict.fromkeys(waited) if not is_gone(key)]
+
+    def _of_caches(self, plane: PlaneName) -> Iterator[ObjectKey]:
+        for cache in [cache for cache in self._unsynced if cache[0] == plane]:
+            yield from self.take_unsynced(cache)
+
+
+def _drop(keys: dict[ObjectKey, T], is_gone: Callable[[ObjectKey], bool]) -> None:
+    for key in [key for key in keys if is_gone(key)]:
+        del keys[key]

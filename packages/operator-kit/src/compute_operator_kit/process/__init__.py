@@ -1,0 +1,1 @@
+"""The process around an operator: command line, event loop, servers, leader election, exit code."""
