@@ -1,11 +1,11 @@
 """Typed models, names, conditions and admission rules of `compute.datumapis.com/v1alpha`.
 
 Made for any Datum service: pydantic is the only dependency, and nothing here talks to a server.
-Modules of words and pure functions are imported as such (`compute_api_types.labels`, `reasons`,
-`names`, `conditions`, `quantity`, `validation`); what the root offers by name is below.
+Modules of constants and pure functions are imported as such (`compute_api_types.labels`, `reasons`,
+`names`, `conditions`, `quantity`, `validation`); the root exports the names below.
 
-A name is imported when it is first used, as pydantic itself does: building on `labels` alone must
-not cost a service the time it takes to load every model.
+A name is imported when it is first used, as in pydantic itself: a service that needs `labels` alone
+does not load every model.
 """
 
 from __future__ import annotations
@@ -150,10 +150,10 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{home}"), name)
-    # Kept, so that a second look costs nothing.
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    # Kept, so that the next access does not come here.
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

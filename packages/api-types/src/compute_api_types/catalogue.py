@@ -1,8 +1,8 @@
-"""Where each reason is shown: on which kind, in which condition or event, with which status.
+"""The catalogue of conditions and events: which reason appears on which kind, with which status.
 
 The tables of `docs/spec/api.md` 8.2 to 8.4 and `docs/spec/operations.md` 7 as data, so that the
-reference for users is generated from them and a test can hold them against `reasons.py`. Nothing at
-run time reads this: a writer knows its own reasons.
+reference for users is generated from them and a test compares them with `reasons.py`. Nothing reads
+them at run time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compute_api_types import conditions, reasons
 
 @dataclass(frozen=True, slots=True)
 class ShownCondition:
-    """One row: a condition type of a kind, one status, the reasons it may carry, who writes it."""
+    """One row: a condition type of a kind, one status, the reasons it may carry, its writer."""
 
     kind: str
     type: str

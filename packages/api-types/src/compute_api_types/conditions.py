@@ -1,8 +1,8 @@
-"""Conditions: how one is written, which reason wins, and what may wait a moment.
+"""Status conditions: how they are read and merged, which reason wins, which write may be deferred.
 
-The rules of `docs/spec/api.md` 8.1 in one place for both operators: one writer per type,
-`lastTransitionTime` moves exactly when `status` does, the most specific blocker wins by one rank
-table. Pure: the clock is an argument, and what a status *means* is decided by whoever calls.
+The rules of `docs/spec/api.md` 8.1 in one place, so that the operators cannot differ on them: one
+writer per type, `lastTransitionTime` moves exactly when `status` does, the most specific blocker
+wins by one rank table. Pure: the clock is an argument, and the caller decides what a status means.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ QUOTA_GRANTED: Final = "QuotaGranted"
 READY: Final = "Ready"
 REPLICAS_READY: Final = "ReplicasReady"
 RUNNING: Final = "Running"
-"""Retired: of an older operator; never written, and left as it is where it is met."""
+"""Retired: of an older operator; never written, and left as it is where it exists."""
 CELLS_REPORTING: Final = "CellsReporting"
 """On a hub WorkloadDeployment only; it belongs to the interpreter and never reaches a project."""
 
@@ -39,10 +39,10 @@ RETIRED: Final = frozenset({"Running"})
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
 LONGEST_MESSAGE: Final = 1024
-# C0, DEL and C1 as always; and lone surrogates, which no UTF-8 document can carry.
-# By Unicode category: controls, lone surrogates, line and paragraph separators become a space;
-# format characters (bidi controls, zero width, tags) are removed.
-_UNSEEN: Final = MappingProxyType({"Cc": " ", "Cs": " ", "Zl": " ", "Zp": " ", "Cf": ""})
+# By Unicode category: controls, lone surrogates (which no UTF-8 document can carry), line and
+# paragraph separators become a space; format characters (bidi controls, zero width, tags) are
+# removed.
+_REPLACEMENTS: Final = MappingProxyType({"Cc": " ", "Cs": " ", "Zl": " ", "Zp": " ", "Cf": ""})
 
 
 class Condition(Model):
@@ -81,7 +81,7 @@ class Condition(Model):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What the writer of one condition type says now; `merge` knows since when it is so."""
+    """A condition as its writer states it now; `merge` adds `lastTransitionTime`."""
 
     type: str
     status: ConditionStatus
@@ -104,11 +104,26 @@ class HasReason(Protocol):
     def reason(self) -> str: ...
 
 
-class Told(HasType, HasReason, Protocol):
-    """A condition as far as deciding goes; a Condition and a Statement both are."""
+class ConditionLike(HasType, HasReason, Protocol):
+    """Type, status and reason: a Condition, a Statement and an ObservedCondition have them."""
 
     @property
     def status(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCondition:
+    """A condition of any writer, read without validation; a missing member is empty or 0."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    observed_generation: int = 0
+
+    @property
+    def is_true(self) -> bool:
+        return self.status == "True"
 
 
 Typed = TypeVar("Typed", bound=HasType)
@@ -116,111 +131,133 @@ Reasoned = TypeVar("Reasoned", bound=HasReason)
 Entry = TypeVar("Entry")
 
 
-def find(conditions: Iterable[Typed] | None, wanted_type: str) -> Typed | None:
-    """The condition of a type; the first one, should somebody have written two."""
-    return next((found for found in conditions or () if found.type == wanted_type), None)
+def read(status: Mapping[str, JsonValue]) -> tuple[ObservedCondition, ...]:
+    """The conditions of a raw status; an entry that is no object or has no type is left out."""
+    entries = status.get("conditions")
+    if not isinstance(entries, list):
+        return ()
+    return tuple(_read_entry(entry) for entry in entries if _type_of(entry))
 
 
-def is_true(conditions: Iterable[Told] | None, wanted_type: str) -> bool:
-    """Whether a condition is there and True; absent and Unknown are not."""
-    found = find(conditions, wanted_type)
-    return found is not None and found.status == "True"
+def _read_entry(entry: JsonValue) -> ObservedCondition:
+    members: Mapping[str, JsonValue] = entry if isinstance(entry, dict) else {}
+
+    def text(name: str) -> str:
+        value = members.get(name)
+        return value if isinstance(value, str) else ""
+
+    generation = members.get("observedGeneration")
+    if not isinstance(generation, int) or isinstance(generation, bool):
+        generation = 0
+    return ObservedCondition(
+        text("type"), text("status"), text("reason"), text("message"), generation
+    )
+
+
+def find(conditions: Iterable[Typed] | None, condition_type: str) -> Typed | None:
+    """The condition of a type; the first one where the list has two."""
+    return next((entry for entry in conditions or () if entry.type == condition_type), None)
+
+
+def is_true(conditions: Iterable[ConditionLike] | None, condition_type: str) -> bool:
+    """Whether a condition exists and is True; absent and Unknown are not."""
+    condition = find(conditions, condition_type)
+    return condition is not None and condition.status == "True"
 
 
 # --- writing (api.md 8.1, rules 1 to 3) -----------------------------------------------------------
 
 
 def merge(
-    found: Iterable[Condition] | None, wanted: Iterable[Statement], now: datetime
+    existing: Iterable[Condition] | None, statements: Iterable[Statement], now: datetime
 ) -> tuple[Condition, ...]:
-    """The found list with what we say: others' entries as and where they are, ours once each.
+    """The existing list with our statements: entries of other types unchanged, ours once each.
 
     A type keeps its place and its time while its status stays; a new type comes last, with `now`.
     """
 
-    def restate(entry: Condition | None, said: Statement) -> Condition:
+    def restate(entry: Condition | None, statement: Statement) -> Condition:
         status, since = (entry.status, entry.last_transition_time) if entry else (None, None)
         return Condition(
-            type=said.type,
-            status=said.status,
-            reason=said.reason,
-            message=derive_message(said.message),
-            last_transition_time=_since(said, status, since, now),
-            observed_generation=said.observed_generation,
+            type=statement.type,
+            status=statement.status,
+            reason=statement.reason,
+            message=derive_message(statement.message),
+            last_transition_time=_since(statement, status, since, now),
+            observed_generation=statement.observed_generation,
         )
 
-    return tuple(_merged(tuple(found or ()), tuple(wanted), lambda entry: entry.type, restate))
+    entries = tuple(existing or ())
+    return tuple(_merged(entries, tuple(statements), lambda entry: entry.type, restate))
 
 
 def merge_documents(
-    found: Sequence[JsonValue] | None, wanted: Iterable[Statement], now: datetime
+    existing: Sequence[JsonValue] | None, statements: Iterable[Statement], now: datetime
 ) -> list[JsonValue]:
-    """As `merge`, on the raw list of a status: fields we do not know survive in every entry."""
+    """As `merge`, on the raw list of a status: unknown fields of every entry are kept."""
 
-    def restate(entry: JsonValue, said: Statement) -> JsonValue:
+    def restate(entry: JsonValue, statement: Statement) -> JsonValue:
         before: Mapping[str, JsonValue] = entry if isinstance(entry, dict) else {}
-        since = _since(said, before.get("status"), before.get("lastTransitionTime"), now)
+        since = _since(statement, before.get("status"), before.get("lastTransitionTime"), now)
         after: JsonObject = {
             key: value for key, value in before.items() if key != "observedGeneration"
         }
         after |= {
-            "type": said.type,
-            "status": said.status,
-            "reason": said.reason,
-            "message": derive_message(said.message),
+            "type": statement.type,
+            "status": statement.status,
+            "reason": statement.reason,
+            "message": derive_message(statement.message),
             "lastTransitionTime": since,
         }
-        if said.observed_generation is not None:
-            after["observedGeneration"] = said.observed_generation
+        if statement.observed_generation is not None:
+            after["observedGeneration"] = statement.observed_generation
         return after
 
-    return _merged(list(found or ()), tuple(wanted), _type_of, restate)
+    return _merged(list(existing or ()), tuple(statements), _type_of, restate)
 
 
 def _merged(
-    found: Sequence[Entry],
-    wanted: Sequence[Statement],
+    existing: Sequence[Entry],
+    statements: Sequence[Statement],
     type_of: Callable[[Entry], str | None],
     restate: Callable[[Entry | None, Statement], Entry],
 ) -> list[Entry]:
-    said_by_type = {said.type: said for said in wanted}
+    by_type = {statement.type: statement for statement in statements}
     merged: list[Entry] = []
     placed: set[str] = set()
-    for entry in found:
-        said = said_by_type.get(type_of(entry) or "")
-        if said is None:
+    for entry in existing:
+        statement = by_type.get(type_of(entry) or "")
+        if statement is None:
             merged.append(entry)
-        elif said.type not in placed:  # a second entry of a type we own is dropped (rule 1)
-            placed.add(said.type)
-            merged.append(restate(entry, said))
-    missing = (said for said in said_by_type.values() if said.type not in placed)
-    return merged + [restate(None, said) for said in missing]
+        elif statement.type not in placed:  # a second entry of a type we own is dropped (rule 1)
+            placed.add(statement.type)
+            merged.append(restate(entry, statement))
+    missing = (statement for statement in by_type.values() if statement.type not in placed)
+    return merged + [restate(None, statement) for statement in missing]
 
 
 def _type_of(entry: JsonValue) -> str | None:
-    """The type of a raw entry, which may be anything; what names none is not ours and stays."""
+    """The type of a raw entry of any shape; an entry without one is not ours and is kept."""
     named = entry.get("type") if isinstance(entry, dict) else None
     return named if isinstance(named, str) else None
 
 
-def _since(said: Statement, status: JsonValue, since: JsonValue, now: datetime) -> str:
+def _since(statement: Statement, status: JsonValue, since: JsonValue, now: datetime) -> str:
     """Rule 2: the time moves exactly when the status does, also away from the schema's 1970."""
-    if status == said.status and isinstance(since, str):
+    if status == statement.status and isinstance(since, str):
         return since
     return format_timestamp(now)
 
 
 def derive_message(text: str) -> str:
-    """A message as rule 5 allows it: no character that cannot be seen, cut to 1024 ending in
-    `...`.
-    """
+    """A message as rule 5 allows it: visible characters only, cut to 1024 ending in `...`."""
     cut = text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 3]}..."
     # Nearly every message is printable, and a Workload with thousands of placements has as many.
-    return cut if cut.isprintable() else "".join(_seen(char) for char in cut)
+    return cut if cut.isprintable() else "".join(_visible(char) for char in cut)
 
 
-def _seen(char: str) -> str:
-    return _UNSEEN.get(unicodedata.category(char), char)
+def _visible(char: str) -> str:
+    return _REPLACEMENTS.get(unicodedata.category(char), char)
 
 
 # --- which reason wins (api.md 8.1, rank) ---------------------------------------------------------
@@ -258,7 +295,7 @@ RANKS: Final[Mapping[str, int]] = MappingProxyType(
 """The one rank table, for all kinds and the hub's interpreter; a reason not in it has rank 0."""
 
 NEVER_COMPETES: Final = frozenset({reasons.PENDING, reasons.PENDING_PROGRAMMING})
-"""Used only when nothing else is there."""
+"""Used only when there is no other reason."""
 
 
 def rank(reason: str) -> int:
@@ -272,11 +309,11 @@ def summarise(blockers: Iterable[Reasoned]) -> Reasoned | None:
     The caller gives the order that ties need: placement name, deployment name, ordinal. Within one
     deployment that has both, `NoMatchingLocation` comes before `NetworkProvisioning`.
     """
-    # max() keeps the first of equals, which is what ties are to do.
+    # max() keeps the first of equals, as ties require.
     return max(blockers, key=lambda blocker: rank(blocker.reason), default=None)
 
 
-# --- what may wait (api.md 8.1, rule 8) -----------------------------------------------------------
+# --- which write may be deferred (api.md 8.1, rule 8) ---------------------------------------------
 
 _ON_ITS_WAY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
@@ -300,20 +337,20 @@ _ON_ITS_WAY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 def provisional(
     kind: Literal["Workload", "WorkloadDeployment", "Instance"],
-    wanted: Sequence[Told],
-    stored: Sequence[Told] = (),
+    wanted: Sequence[ConditionLike],
+    stored: Sequence[ConditionLike] = (),
     *,
     is_terminating: bool = False,
     opens_gate: bool = False,
 ) -> bool:
-    """Whether a status only says "on the way": its write may be held back for `statusSettle`.
+    """Whether a status only reports progress, so that its write may be deferred (`statusSettle`).
 
-    `wanted` is the status to be written, `stored` what stands now. `opens_gate` marks the write
-    that a gate waits for (cell.md 8), which is never held.
+    `wanted` is the status to be written, `stored` the present one. `opens_gate` marks the write
+    that a gate waits for (cell.md 8), which is never deferred.
     """
     if opens_gate or (kind == "Instance" and is_terminating):
         return False
-    # A user must see at once that something which ran does so no more.
+    # A user must see at once that an object is no longer ready or available.
     if any(_loses(wanted, stored, lost) for lost in (READY, AVAILABLE)):
         return False
     ready = find(wanted, READY)
@@ -322,12 +359,14 @@ def provisional(
     return kind != "Instance" or _quota_is_open(wanted)
 
 
-def _loses(wanted: Sequence[Told], stored: Sequence[Told], condition_type: str) -> bool:
+def _loses(
+    wanted: Sequence[ConditionLike], stored: Sequence[ConditionLike], condition_type: str
+) -> bool:
     return is_true(stored, condition_type) and not is_true(wanted, condition_type)
 
 
-def _quota_is_open(wanted: Sequence[Told]) -> bool:
-    """Granted, or nobody has judged yet; any other verdict is news."""
+def _quota_is_open(wanted: Sequence[ConditionLike]) -> bool:
+    """Granted or not evaluated yet; any other result is shown to the user at once."""
     quota = find(wanted, QUOTA_GRANTED)
     if quota is None:
         return False
@@ -339,7 +378,7 @@ def _quota_is_open(wanted: Sequence[Told]) -> bool:
 
 
 def defaulted(condition_type: str, reason: str, message: str) -> Condition:
-    """A condition as the schema puts it on an object that nobody has looked at yet."""
+    """A condition as the schema sets it, before the first write of a controller."""
     return Condition(
         type=condition_type,
         status="Unknown",

@@ -1,8 +1,8 @@
 """The three CRDs as plain documents, derived from the models (`docs/spec/api.md` 16).
 
-Pydantic says what a field is; an API server wants a structural schema, fully inlined, without
-nulls, titles or references. This module rewrites the one into the other and adds what only a CRD
-has: names, printer columns, the default status. It writes no file: YAML is for `tools/crds.py`.
+An API server takes a structural schema: fully inlined, without the nulls, titles and references of
+pydantic's JSON schemas. This module rewrites those and adds what only a CRD has: names, printer
+columns, the default status. It writes no file: YAML is for `tools/crds.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from compute_api_types.wire import JsonObject, JsonValue
 Schema: TypeAlias = Mapping[str, JsonValue]
 
 # What a structural schema may carry from pydantic's, besides `x-kubernetes-*`. A closed list: a
-# word that pydantic learns to say later must not slip into a CRD unseen.
+# keyword of a later pydantic must not reach a CRD unnoticed.
 _KEPT: Final = frozenset(
     {
         "description",
@@ -45,13 +45,13 @@ _KEPT: Final = frozenset(
 _HANDLED: Final = frozenset(
     {"$ref", "additionalProperties", "anyOf", "const", "properties", "required"}
 )
-# Titles repeat the field's name; a default of pydantic's is python's business (see the hints).
+# Titles repeat the field's name; pydantic's defaults are for Python, a CRD's come from the hints.
 _DROPPED: Final = frozenset({"$defs", "default", "title", REQUIRED_HINT, DEFAULT_HINT})
 _EXTENSION: Final = "x-kubernetes-"
 
 
 class UnstructuralSchemaError(ValueError):
-    """A model says something that a CRD cannot: our mistake, found when CRDs are generated."""
+    """A model uses what a CRD cannot express: our bug, raised when CRDs are generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _document(model: type[Model], resource: Resource, default_status: Model) -> 
 _ROOT_FIELDS: Final[Mapping[str, Schema]] = {
     "apiVersion": {"type": "string", "description": "The version of the API of this object."},
     "kind": {"type": "string", "description": "The kind of this object."},
-    # Nothing else: the API server knows what metadata is, and refuses to be told.
+    # Nothing else: the API server has a schema of metadata, and refuses another one.
     "metadata": {"type": "object"},
 }
 
@@ -179,7 +179,7 @@ def _root(model: type[Model], default_status: Model) -> JsonObject:
 
 
 def to_structural(schema: Schema, definitions: Schema) -> JsonObject:
-    """One schema as an API server takes it: everything in place, nothing it does not know."""
+    """One schema as an API server takes it: references inlined, only keywords it knows."""
     schema = _without_null(_resolved(schema, definitions))
     structural: JsonObject = {key: value for key, value in schema.items() if _is_kept(key)}
     if "anyOf" in schema:
@@ -202,10 +202,10 @@ def _with_properties(structural: JsonObject, schema: Schema, definitions: Schema
     required = _texts(schema.get("required"))
     properties: JsonObject = {}
     for name, field in _mapping(schema["properties"]).items():
-        found = _without_null(_resolved(_mapping(field), definitions))
-        if found.get(REQUIRED_HINT) and name not in required:
+        resolved = _without_null(_resolved(_mapping(field), definitions))
+        if resolved.get(REQUIRED_HINT) and name not in required:
             required.append(name)
-        properties[name] = to_structural(found, definitions)
+        properties[name] = to_structural(resolved, definitions)
     structural["properties"] = properties
     return _with_required(structural, required)
 
@@ -217,7 +217,7 @@ def _with_required(schema: JsonObject, required: list[str]) -> JsonObject:
 
 
 def _resolved(schema: Schema, definitions: Schema) -> Schema:
-    """The schema a reference names, with what is said beside it: that is the nearer word."""
+    """The schema a reference names; keywords beside the reference win over those of its target."""
     reference = schema.get("$ref")
     if not isinstance(reference, str):
         return schema
@@ -246,11 +246,11 @@ def _is_kept(key: str) -> bool:
     raise UnstructuralSchemaError(f"{key!r} is no part of a structural schema")
 
 
-def _mapping(found: JsonValue) -> Mapping[str, JsonValue]:
-    if not isinstance(found, dict):
-        raise UnstructuralSchemaError(f"an object was expected: {found!r}")
-    return found
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    if not isinstance(value, dict):
+        raise UnstructuralSchemaError(f"an object was expected: {value!r}")
+    return value
 
 
-def _texts(found: JsonValue) -> list[str]:
-    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+def _texts(value: JsonValue) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

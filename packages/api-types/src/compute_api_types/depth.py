@@ -1,7 +1,7 @@
 """The depth limit of JSON from outside: one constant, and a check that never recurses.
 
-Codecs stop at depths of their own (200, 254, 1,024, or the recursion limit of one Python release),
-so that a document could be read by one part of a process and not be written by the next.
+Codecs stop at depths of their own (200, 254, 1,024, or the recursion limit of one Python release).
+Without one limit, a document that one part of a process reads could not be written by the next.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _ONE_KIND: Final = bytes.maketrans(b"[]", b"{}")
 
 
 def is_too_deep(raw: bytes) -> bool:
-    """Whether JSON text is nested deeper than `MAX_DEPTH`; of what is no JSON, any answer.
+    """Whether JSON text is nested deeper than `MAX_DEPTH`; undefined for text that is no JSON.
 
-    Most objects have fewer brackets than so many levels need, and are not looked at further.
+    Most objects have fewer brackets than so many levels need, and return at once.
     """
     brackets = _find_brackets(raw)
     if len(brackets) <= 2 * MAX_DEPTH:

@@ -1,7 +1,8 @@
 """Every key on the wire that is ours: labels, annotations, finalizers, gates, field managers.
 
-They are wire strings of `docs/spec/api.md` 10, shared with the platform around us, so nobody spells
-one a second time. This module holds words only: it imports nothing and decides nothing.
+They are wire strings of `docs/spec/api.md` 10, shared with other components of the platform. Each
+is spelled here alone, because a misspelled key raises no error: it only never matches. This module
+imports nothing and decides nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ USER_ANNOTATIONS: Final = (SSH_KEYS, RESTARTED_AT)
 FEDERATION_NAMESPACE: Final = "compute.datumapis.com/federation-namespace"
 PROJECT_GENERATION: Final = "compute.datumapis.com/project-generation"
 ADOPTED_TEMPLATE_HASH: Final = "compute.datumapis.com/adopted-template-hash"
-"""On an Instance that another operator made: the template it was found to be made as."""
+"""On an Instance of another operator: hash of the template that its content equals."""
 INSTANCE_UID: Final = "compute.datumapis.com/instance-uid"
 IDENTITY_REPAIRED: Final = "compute.datumapis.com/identity-repaired"
 
@@ -75,7 +76,7 @@ QUARANTINE_ANNOTATIONS: Final = (
     QUARANTINED_AT,
     QUARANTINE_FINGERPRINT,
 )
-"""They come and go together (api.md 10.2)."""
+"""Set and removed together (api.md 10.2)."""
 
 PARENT_CONTEXTS: Final = "discovery.miloapis.com/parent-contexts"
 """On each CRD, with the value `Project`: the kinds are served in project planes (api.md 1)."""
@@ -100,7 +101,7 @@ RETIRED_INSTANCE_FINALIZERS: Final = (
     "compute.datumapis.com/instance-controller",
     "quota.compute.datumapis.com/claim-cleanup",
 )
-"""Of an older operator: never added, removed where met; they would stop a cut-off cell."""
+"""Of an older operator: never added, removed where they exist; they would stop a cut-off cell."""
 
 RETIRED_DEPLOYMENT_FINALIZERS: Final = (WORKLOAD_FINALIZER,)
 """Of an older operator, on a deployment of a cell: never added there, removed once its Instances

@@ -1,8 +1,7 @@
-"""What every Kubernetes object has: which kind it is, its metadata, its owners, its times.
+"""Kind, metadata, owners and times, as every Kubernetes object has them.
 
 Only the fields we read or write are modelled; the rest of an object's metadata stays in the raw
-document. The clock is an argument wherever a time is written. Nothing here knows what an object
-means.
+document, so that a copy does not lose it. The clock is an argument wherever a time is written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ VERSION: Final = "v1alpha"
 API_VERSION: Final = "compute.datumapis.com/v1alpha"
 
 EPOCH: Final = "1970-01-01T00:00:00Z"
-"""The time a schema default carries: nobody has said anything yet (api.md 7)."""
+"""The time of a schema default, before the first write of a controller (api.md 7)."""
 
 # A DNS subdomain, as Kubernetes demands of the names of all kinds here.
 _NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -52,7 +51,7 @@ class Resource:
 
 
 class OwnerReference(Model):
-    """Who an object goes with."""
+    """An owner; the garbage collector deletes the object after it."""
 
     api_version: str
     kind: str
@@ -79,7 +78,7 @@ class ObjectMeta(Model):
 
     @property
     def is_terminating(self) -> bool:
-        """Whether somebody has asked for its deletion; it stays until its finalizers are gone."""
+        """Whether its deletion was requested; it exists until its finalizers are removed."""
         return self.deletion_timestamp is not None
 
     def label(self, key: str) -> str | None:
@@ -143,7 +142,7 @@ def parse_timestamp(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-@lru_cache(maxsize=16)  # one status may say the same moment ten thousand times
+@lru_cache(maxsize=16)  # one status may hold the same moment ten thousand times
 def format_timestamp(moment: datetime) -> str:
     """A moment as Kubernetes writes it: UTC, whole seconds, `Z` (api.md 14, trap 12)."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -29,7 +29,7 @@ Extra: TypeAlias = Literal["ignore", "forbid"]
 
 
 class Model(BaseModel):
-    """Base of all models; see the module's text for what building and reading mean."""
+    """Base of all models; building and reading are described in the module's docstring."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -49,7 +49,7 @@ class Model(BaseModel):
         """The object a parsed document describes; fields we do not know are passed over.
 
         Raises:
-            MalformedObjectError: when it is not such an object; it names the fields that say so.
+            MalformedObjectError: when it is not such an object; it names the wrong fields.
         """
         return cls._validate(document, extra="ignore")
 
@@ -74,7 +74,7 @@ class Model(BaseModel):
         """The object a document of our own describes; an unknown field is refused.
 
         Raises:
-            MalformedObjectError: when it is not such an object; it names the fields that say so.
+            MalformedObjectError: when it is not such an object; it names the wrong fields.
         """
         return cls._validate(document, extra="forbid")
 
@@ -103,9 +103,9 @@ def _parsed(text: bytes | str) -> object:
     return None
 
 
-def _is_document(found: object) -> bool:
+def _is_document(value: object) -> bool:
     # An instance of the model itself would pass unchecked, and the callers take documents.
-    return isinstance(found, dict)
+    return isinstance(value, dict)
 
 
 def describe(kind: str, document: object) -> str:

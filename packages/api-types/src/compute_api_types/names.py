@@ -1,8 +1,8 @@
-"""Names that are derived, bounded and unambiguous, and identities that survive being a label.
+"""Derived object names and label values, and project identities encoded in labels.
 
-Everything with a name of its own on another plane gets it here (`docs/spec/api.md` 11): the same
-input gives the same name everywhere, no name is longer than its object allows, and what was encoded
-can be told from what cannot be decoded. Nothing here looks at whether a name is free.
+Every object that an operator names is named here (`docs/spec/api.md` 11). The same input gives the
+same name on every plane, no name is longer than its kind allows, and a label that does not decode
+is an error, never another project. Whether a name is free is not checked here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_LABEL: Final = 63
 # `-<ordinal>` up to 10⁹ still fits 63 behind these 52.
 _LONGEST_DEPLOYMENT: Final = 52
 _KEPT_OF_DEPLOYMENT: Final = 41
-# Whoever looks at a Workload asks for its names several times within a moment; cities are few.
+# One reconcile of a Workload derives the same names several times; cities are few.
 _REMEMBERED: Final = 256
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -37,7 +37,7 @@ class NamingError(ValueError):
 
 
 class UndecodableIdentityError(ValueError):
-    """A label does not say which project an object belongs to; names object and label."""
+    """A label does not name the project of its object; the message has object and label."""
 
     def __init__(self, owner: str, label: str, detail: str) -> None:
         super().__init__(f"decoding label {label!r} of {owner}: {detail}")
@@ -90,7 +90,7 @@ class DeploymentNames:
 def derive_deployment_names(
     *, workload: str, workload_uid: str, placement: str, city_code: str
 ) -> DeploymentNames:
-    """Both names of the deployment of one identity; who holds them decides which is used.
+    """Both names of the deployment of one identity; the plain one is used where it is free.
 
     Raises:
         NamingError: when a part of the identity is empty; such a deployment has none.
@@ -264,8 +264,8 @@ def derive_bare_project(name: str, *, owner: str) -> str:
 
 
 def decode_project(
-    found_labels: Mapping[str, str] | None,
-    found_annotations: Mapping[str, str] | None,
+    object_labels: Mapping[str, str] | None,
+    object_annotations: Mapping[str, str] | None,
     *,
     owner: str,
 ) -> str:
@@ -275,8 +275,8 @@ def decode_project(
         UndecodableIdentityError: when they name none.
     """
     key = labels.UPSTREAM_CLUSTER_NAME
-    value = (found_labels or {}).get(key)
-    name = decode_cluster_name(value, (found_annotations or {}).get(key), owner=owner)
+    value = (object_labels or {}).get(key)
+    name = decode_cluster_name(value, (object_annotations or {}).get(key), owner=owner)
     return derive_bare_project(name, owner=owner)
 
 
@@ -287,8 +287,8 @@ def _undecodable(owner: str, detail: str) -> UndecodableIdentityError:
 # --- quarantine (api.md 10.2) ---------------------------------------------------------------------
 
 
-def derive_quarantine_fingerprint(found_labels: Mapping[str, str] | None) -> str:
-    """What a quarantine verdict rests on: four labels, so that status changes leave it alone."""
-    judged = (*labels.IDENTITY_LABELS, labels.WORKLOAD_DEPLOYMENT_NAME, labels.CELL)
-    held = found_labels or {}
-    return _digest("".join(f"{key}={held.get(key, '')};" for key in judged), 16)
+def derive_quarantine_fingerprint(object_labels: Mapping[str, str] | None) -> str:
+    """Digest of the four labels that a quarantine depends on; a change of status keeps it."""
+    compared = (*labels.IDENTITY_LABELS, labels.WORKLOAD_DEPLOYMENT_NAME, labels.CELL)
+    present = object_labels or {}
+    return _digest("".join(f"{key}={present.get(key, '')};" for key in compared), 16)

@@ -1,8 +1,7 @@
-"""What is wrong with a document that is no object: which field, what trouble, what is allowed.
+"""Field problems of a document that cannot be read as its kind: path, kind, what is allowed.
 
-Kinds are the words of `docs/spec/api.md` 12.1, so a caller tells a user the same thing whether the
-schema or a rule found it. This module turns pydantic's complaints into ours and shows no value:
-values can be secrets.
+Kinds are the words of `docs/spec/api.md` 12.1, so that a user reads the same text from the schema
+and from a rule. This module translates pydantic's errors and shows no value: values can be secrets.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MAP_FIELDS: Final = frozenset(
 # A key can be as long as a tenant likes; a path is for reading.
 _LONGEST_KEY: Final = 64
 
-# A document of a megabyte can be wrong in every line; nobody reads further than this.
+# A document of a megabyte can be wrong in every line; the list of problems is cut here.
 MOST_PROBLEMS: Final = 100
 
 
@@ -53,8 +52,8 @@ _KINDS: Final = {
     "duplicate_key": ProblemKind.DUPLICATE,
 }
 
-# What is allowed, for people who write YAML: pydantic speaks of dictionaries and tuples. What is
-# not listed keeps pydantic's words.
+# What is allowed, in the words of YAML instead of pydantic's dictionaries and tuples. An error that
+# is not listed keeps pydantic's text.
 _DETAILS: Final = {
     "bool_type": "must be true or false",
     "dict_type": "must be an object",
@@ -84,13 +83,13 @@ class FieldProblem:
 
     @property
     def text(self) -> str:
-        """One line: the path, the trouble, what is allowed."""
+        """One line: path, kind of problem, what is allowed."""
         where = f"{self.path}: " if self.path else ""
         return f"{where}{_TEXTS[self.kind]}: {self.detail}"
 
 
 class MalformedObjectError(ValueError):
-    """A document is not the object it should be; `problems` names the fields that say so."""
+    """A document cannot be read as its kind; `problems` has the wrong fields."""
 
     def __init__(self, what: str, problems: Sequence[FieldProblem]) -> None:
         first = problems[0]
@@ -101,7 +100,7 @@ class MalformedObjectError(ValueError):
 
 
 def problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
-    """Pydantic's complaints in our words, the first of them, in the order of the document."""
+    """Pydantic's errors as field problems, at most `MOST_PROBLEMS`, in document order."""
     # No input and no link in a message: the one may be a secret, the other is not ours.
     details = error.errors(include_url=False, include_input=False)[:MOST_PROBLEMS]
     return tuple(_problem(detail) for detail in details if not _is_echo(detail, details))
@@ -115,13 +114,13 @@ def _problem(detail: ErrorDetails) -> FieldProblem:
 
 
 def _location(detail: ErrorDetails) -> tuple[int | str, ...]:
-    """Where it is; a list with a name twice complains as a whole, so the element is added."""
+    """The path of an error; a duplicate is reported for the whole list, so its index is added."""
     index = detail.get("ctx", {}).get("index") if detail["type"] == "duplicate_key" else None
     return (*detail["loc"], index) if isinstance(index, int) else detail["loc"]
 
 
 def _is_echo(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """A list whose elements are refused is also called too short: it only repeats what they say."""
+    """Whether an error only repeats others: a list of refused elements is also too short."""
     loc = detail["loc"]
     return detail["type"] == "too_short" and any(
         len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in details

@@ -1,9 +1,8 @@
 """Kubernetes quantities as exact numbers: parse, compare by value, round up to whole units.
 
 A quantity arrives as an integer or as text in any spelling (`2Gi`, `2048Mi`, `2147483648`). Its
-*value* is a `Fraction`, so sums and comparisons are exact; its *text* stays where it was found,
-because copies across planes are made verbatim (`docs/spec/api.md` 14, trap 4). Nothing here writes
-a quantity back as text.
+value is a `Fraction`, so that sums and comparisons are exact. Nothing here writes a quantity back
+as text: copies across planes keep the original spelling (`docs/spec/api.md` 14, trap 4).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _LARGEST_EXPONENT: Final = 64
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message says what is allowed."""
+    """The text is no quantity; the message has what is allowed."""
 
     def __init__(self, raw: object, detail: str) -> None:
         shown = repr(raw)

@@ -1,8 +1,8 @@
-"""The field types of `docs/spec/api.md` 1: what a model takes and what the CRD says of each.
+"""The field types of `docs/spec/api.md` 1: the values a model takes and the CRD schema of each.
 
-They are markers for `Annotated`: pydantic asks them for a validator (compiled, no Python call per
-value but for list keys) and for a schema. What pydantic itself would say in a schema is not
-structural enough; `crd.py` does the rest.
+They are markers for `Annotated`, which give pydantic a validator (compiled, no Python call per
+value but for list keys) and a schema. Pydantic's own schemas of these types are not structural, and
+an API server would refuse them; `crd.py` does the rest.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class DateTime:
 
 @dataclass(frozen=True, slots=True)
 class KeyedByName:
-    """A list whose elements differ in `name`; the API server merges and checks it by that key."""
+    """A list of elements with distinct `name`; the API server merges and checks it by that key."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -149,7 +149,7 @@ class Atomic:
 class FilledBySchema:
     """An optional string that the API server fills in when it is absent.
 
-    In a model absent stays None: a copy made of it must not carry what nobody wrote.
+    In a model absent stays None: a copy must not carry a value that its source does not have.
     """
 
     value: str
@@ -167,15 +167,15 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-def _refuse_duplicates(found: tuple[_Named, ...]) -> tuple[_Named, ...]:
+def _refuse_duplicates(elements: tuple[_Named, ...]) -> tuple[_Named, ...]:
     # Most lists have one element, and this is the only Python code in the parse of a Workload.
-    if len(found) > 1:
+    if len(elements) > 1:
         seen: set[str] = set()
-        for index, element in enumerate(found):
+        for index, element in enumerate(elements):
             if element.name in seen:
                 raise _duplicate(index)
             seen.add(element.name)
-    return found
+    return elements
 
 
 def _duplicate(index: int) -> Exception:

@@ -1,8 +1,8 @@
-"""The hash that tells whether an instance was made from the current template (`docs/spec/cell.md`
+"""The template hash, which distinguishes a current Instance from a stale one (`docs/spec/cell.md`
 5.3).
 
-It is taken over the template as served, without what carries no meaning, so that a field or default
-added to the API rolls nothing. Pure; whether an instance is replaced is decided by the cell.
+It is taken over the template as served, without empty values, so that a field or default added to
+the API replaces no Instance. Pure; the cell decides whether an Instance is replaced.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Final
 
 from compute_api_types.wire import JsonObject, JsonValue
 
-# Of a newer version only the number is known, so whatever follows it may be anything.
+# Of a newer version only the number is known; any text may follow it.
 _VERSIONED: Final = re.compile(r"v([1-9][0-9]{0,8})-.+")
 
-# Set by the cell on its Instances; a template that carries them means nothing by it.
+# Set by the cell on its Instances; without meaning in a template.
 _NOT_TEMPLATE: Final = frozenset({"location", "controller"})
 
 
 class HashVerdict(Enum):
-    """What a hash found on an instance says about it."""
+    """What the hash of an Instance means for it."""
 
     CURRENT = "current"
     STALE = "stale"
@@ -32,12 +32,12 @@ class HashVerdict(Enum):
     """Made by a newer release than this one: neither rolled nor counted as updated."""
 
 
-def is_template_hash(found: str) -> bool:
+def is_template_hash(text: str) -> bool:
     """Whether a hash has our form, of a version that is known or not; another operator's has not.
 
     Example: `v1-e62289ef41fe51b0` has, `55fdb58d85` has not.
     """
-    return _VERSIONED.fullmatch(found) is not None
+    return _VERSIONED.fullmatch(text) is not None
 
 
 def derive_template_hash(template: JsonValue) -> str:
@@ -83,19 +83,17 @@ def _meaningful(template: JsonValue) -> JsonObject:
     }
 
 
-def _mapping(found: JsonValue) -> Mapping[str, JsonValue]:
-    return found if isinstance(found, dict) else {}
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
 
 
-def without_empty(found: JsonValue) -> JsonValue:
-    """The document without map entries that hold nothing, bottom-up; list elements, 0 and false
-    stay.
-    """
-    if isinstance(found, list):
-        return [without_empty(element) for element in found]
-    if not isinstance(found, dict):
-        return found
-    kept = {key: without_empty(value) for key, value in found.items()}
+def without_empty(document: JsonValue) -> JsonValue:
+    """The document without empty map entries, bottom-up; list elements, 0 and false stay."""
+    if isinstance(document, list):
+        return [without_empty(element) for element in document]
+    if not isinstance(document, dict):
+        return document
+    kept = {key: without_empty(value) for key, value in document.items()}
     return {key: value for key, value in kept.items() if not _is_empty(value)}
 
 
@@ -103,6 +101,6 @@ def _is_empty(value: JsonValue) -> bool:
     return value is None or value in ("", {}, [])
 
 
-# Version n is the n-th; the last one is written. A change to what one of them yields rolls every
-# fleet: a new rule is a new entry.
+# Version n is the n-th; the last one is written. A change to the result of one of them replaces
+# every Instance: a new rule is a new entry.
 ALGORITHMS: tuple[Callable[[JsonValue], str], ...] = (_digest_v1,)

@@ -1,8 +1,8 @@
-"""Builders for tests: valid objects by default, and a refusal where a test asks for the impossible.
+"""Builders of valid objects for tests; an object that cannot exist raises an error.
 
-A test overrides only what it is about. What no API server would hold, or no writer could have
-written, is not built: a test of it would pass or fail for the wrong reason. Made for the tests of
-any package; nothing that runs imports this module.
+A test overrides only the fields it is about. An object that no API server would store, or no writer
+could have written, is refused: a test of it would pass or fail for the wrong reason. Made for the
+tests of any package; no product code imports this module.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ImpossibleObjectError(ValueError):
 
 
 def _refuse(impossible: Mapping[str, bool]) -> None:
-    """Each sentence says how things always are; it is refused where the flag says they are not."""
+    """Raises for the first rule, a sentence about every real object, with a flag that is set."""
     for always, violated in impossible.items():
         if violated:
             raise ImpossibleObjectError(f"building an object for a test: {always}")
@@ -170,7 +170,7 @@ def a_workload(
     placements: Sequence[Placement] | None = None,
     template: InstanceTemplate | None = None,
 ) -> Workload:
-    """A Workload as admission lets it in; nobody has looked at it yet."""
+    """A Workload as admission lets it in, without a status."""
     wanted = tuple(placements or (a_placement(),))
     cities = [code.lower() for placement in wanted for code in placement.city_codes]
     _refuse(
@@ -348,18 +348,18 @@ def _annotations(spec: WorkloadDeploymentSpec, linking: Mapping[str, LabelValue]
     return {**(of_template or {}), **full}
 
 
-# --- what befalls them ----------------------------------------------------------------------------
+# --- deletion and status --------------------------------------------------------------------------
 
 
-def terminating(found: Rooted, *, finalizers: Sequence[str] | None = None) -> Rooted:
-    """The object while its deletion waits; without a finalizer it would be gone instead."""
-    held = found.metadata.finalizers or _DEFAULT_FINALIZERS[found.kind]
+def terminating(live: Rooted, *, finalizers: Sequence[str] | None = None) -> Rooted:
+    """The object while it is being deleted; without a finalizer it would not exist any more."""
+    held = live.metadata.finalizers or _DEFAULT_FINALIZERS[live.kind]
     wanted = tuple(held if finalizers is None else finalizers)
     _refuse({"an object without finalizers goes at once": not wanted})
-    metadata = found.metadata.model_copy(
+    metadata = live.metadata.model_copy(
         update={"deletion_timestamp": DELETED, "finalizers": wanted}
     )
-    return found.model_copy(update={"metadata": metadata})
+    return live.model_copy(update={"metadata": metadata})
 
 
 _DEFAULT_FINALIZERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -370,17 +370,17 @@ _DEFAULT_FINALIZERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def with_deployment_status(
-    found: WorkloadDeployment, status: WorkloadDeploymentStatus
+    deployment: WorkloadDeployment, status: WorkloadDeploymentStatus
 ) -> WorkloadDeployment:
     """The deployment with a status its writer could have written."""
-    _refuse(_impossible_counts(status) | _impossible_generations(found.metadata, status))
-    return found.model_copy(update={"status": status})
+    _refuse(_impossible_counts(status) | _impossible_generations(deployment.metadata, status))
+    return deployment.model_copy(update={"status": status})
 
 
-def with_workload_status(found: Workload, status: WorkloadStatus) -> Workload:
+def with_workload_status(workload: Workload, status: WorkloadStatus) -> Workload:
     """The Workload with a status its writer could have written."""
-    _refuse(_impossible_counts(status) | _impossible_generations(found.metadata, status))
-    return found.model_copy(update={"status": status})
+    _refuse(_impossible_counts(status) | _impossible_generations(workload.metadata, status))
+    return workload.model_copy(update={"status": status})
 
 
 def _impossible_counts(status: WorkloadDeploymentStatus | WorkloadStatus) -> dict[str, bool]:

@@ -1,9 +1,8 @@
-"""What a document is between the wire and a model, and how a model is laid back over it.
+"""Types of a raw JSON document, and `overlay`, which writes a model's fields back into one.
 
-Objects cross planes as the raw documents they were read as, because a parsed model has lost every
-field this release does not know (`docs/spec/api.md` 14, trap 10). `overlay` is the way back: it
-replaces the fields a model owns and leaves the rest. Nothing here talks to a server or changes its
-arguments.
+Objects are copied between planes as raw documents, because a parsed model has lost every field this
+release does not know (`docs/spec/api.md` 14, trap 10). `overlay` replaces the fields a model owns
+and leaves the rest. Nothing here changes its arguments.
 """
 
 from __future__ import annotations

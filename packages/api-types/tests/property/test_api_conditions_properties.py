@@ -30,7 +30,7 @@ MOMENTS = st.integers(min_value=0, max_value=2**32).map(
     lambda seconds: datetime.fromtimestamp(seconds, UTC)
 )
 STATEMENTS = st.builds(Statement, TYPES, STATUSES, REASONS, st.text(max_size=50), GENERATIONS)
-SAID = st.lists(STATEMENTS, unique_by=lambda said: said.type, max_size=4)
+STATEMENT_LISTS = st.lists(STATEMENTS, unique_by=lambda statement: statement.type, max_size=4)
 FOUND = st.lists(
     st.builds(
         a_condition,
@@ -45,27 +45,27 @@ FOUND = st.lists(
 ).map(tuple)
 
 
-@given(FOUND, SAID, MOMENTS)
+@given(FOUND, STATEMENT_LISTS, MOMENTS)
 @UNHURRIED
 def test_the_time_moves_exactly_when_the_status_does(
-    found: tuple[Condition, ...], said: list[Statement], now: datetime
+    existing: tuple[Condition, ...], statements: list[Statement], now: datetime
 ) -> None:
-    merged = merge(found, said, now)
-    for statement in said:
-        before, after = find(found, statement.type), find(merged, statement.type)
+    merged = merge(existing, statements, now)
+    for statement in statements:
+        before, after = find(existing, statement.type), find(merged, statement.type)
         assert after is not None
         kept = before is not None and before.status == statement.status
         expected = before.last_transition_time if before and kept else format_timestamp(now)
         assert after.last_transition_time == expected
 
 
-@given(FOUND, SAID, MOMENTS)
+@given(FOUND, STATEMENT_LISTS, MOMENTS)
 @UNHURRIED
-def test_each_of_our_types_is_there_once_and_says_what_we_said(
-    found: tuple[Condition, ...], said: list[Statement], now: datetime
+def test_each_of_our_types_is_there_once_and_as_stated(
+    existing: tuple[Condition, ...], statements: list[Statement], now: datetime
 ) -> None:
-    merged = merge(found, said, now)
-    for statement in said:
+    merged = merge(existing, statements, now)
+    for statement in statements:
         (ours,) = [each for each in merged if each.type == statement.type]
         assert (ours.status, ours.reason, ours.observed_generation) == (
             statement.status,
@@ -75,34 +75,34 @@ def test_each_of_our_types_is_there_once_and_says_what_we_said(
         assert ours.message == derive_message(statement.message)
 
 
-@given(FOUND, SAID, MOMENTS)
+@given(FOUND, STATEMENT_LISTS, MOMENTS)
 @UNHURRIED
 def test_what_is_not_ours_stays_in_text_and_order(
-    found: tuple[Condition, ...], said: list[Statement], now: datetime
+    existing: tuple[Condition, ...], statements: list[Statement], now: datetime
 ) -> None:
-    ours = {statement.type for statement in said}
-    merged = merge(found, said, now)
+    ours = {statement.type for statement in statements}
+    merged = merge(existing, statements, now)
     assert [each for each in merged if each.type not in ours] == [
-        each for each in found if each.type not in ours
+        each for each in existing if each.type not in ours
     ]
 
 
-@given(FOUND, SAID, MOMENTS, MOMENTS)
+@given(FOUND, STATEMENT_LISTS, MOMENTS, MOMENTS)
 @UNHURRIED
-def test_saying_it_again_later_changes_nothing(
-    found: tuple[Condition, ...], said: list[Statement], now: datetime, later: datetime
+def test_the_same_statements_later_change_nothing(
+    existing: tuple[Condition, ...], statements: list[Statement], now: datetime, later: datetime
 ) -> None:
-    once = merge(found, said, now)
-    assert merge(once, said, later) == once
+    once = merge(existing, statements, now)
+    assert merge(once, statements, later) == once
 
 
-@given(FOUND, SAID, MOMENTS)
+@given(FOUND, STATEMENT_LISTS, MOMENTS)
 @UNHURRIED
 def test_raw_and_typed_merge_agree(
-    found: tuple[Condition, ...], said: list[Statement], now: datetime
+    existing: tuple[Condition, ...], statements: list[Statement], now: datetime
 ) -> None:
-    typed = [each.to_document() for each in merge(found, said, now)]
-    assert merge_documents([each.to_document() for each in found], said, now) == typed
+    typed = [each.to_document() for each in merge(existing, statements, now)]
+    assert merge_documents([each.to_document() for each in existing], statements, now) == typed
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=2000))
@@ -117,10 +117,10 @@ def test_any_message_becomes_one_that_can_be_shown(text: str) -> None:
 
 @given(st.lists(STATEMENTS, max_size=8))
 @UNHURRIED
-def test_the_summary_is_the_first_of_the_highest_rank(said: list[Statement]) -> None:
-    chosen = summarise(said)
-    if not said:
+def test_the_summary_is_the_first_of_the_highest_rank(statements: list[Statement]) -> None:
+    chosen = summarise(statements)
+    if not statements:
         assert chosen is None
         return
-    highest = max(rank(each.reason) for each in said)
-    assert chosen is next(each for each in said if rank(each.reason) == highest)
+    highest = max(rank(each.reason) for each in statements)
+    assert chosen is next(each for each in statements if rank(each.reason) == highest)

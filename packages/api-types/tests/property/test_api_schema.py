@@ -43,9 +43,9 @@ MODELS: dict[str, type[Model]] = {
 }
 
 
-def obj(found: JsonValue) -> JsonObject:
-    assert isinstance(found, dict)
-    return found
+def obj(value: JsonValue) -> JsonObject:
+    assert isinstance(value, dict)
+    return value
 
 
 @cache
@@ -54,10 +54,10 @@ def schema_of(kind: str) -> JsonObject:
         match document:
             case {
                 "spec": {
-                    "names": {"kind": found},
+                    "names": {"kind": value},
                     "versions": [{"schema": {"openAPIV3Schema": dict(schema)}}],
                 }
-            } if found == kind:
+            } if value == kind:
                 return schema
             case _:
                 continue
@@ -68,8 +68,8 @@ def schema_errors(document: JsonObject) -> list[str]:
     """What the schema of its kind finds wrong with an object."""
     validator = Draft202012Validator(schema_of(str(document["kind"])))
     # The stubs leave the second, unused argument without a type.
-    found = validator.iter_errors(document)  # pyright: ignore[reportUnknownMemberType]
-    return [str(error.message) for error in found if not _is_defaulted(error)]
+    errors = validator.iter_errors(document)  # pyright: ignore[reportUnknownMemberType]
+    return [str(error.message) for error in errors if not _is_defaulted(error)]
 
 
 def _is_defaulted(error: ValidationError) -> bool:
@@ -91,18 +91,18 @@ def examples() -> list[JsonObject]:
     return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)]
 
 
-def with_defaults(schema: JsonValue, found: JsonValue) -> JsonValue:
+def with_defaults(schema: JsonValue, value: JsonValue) -> JsonValue:
     """What an API server makes of an object before it validates it."""
-    if isinstance(schema, dict) and isinstance(found, dict):
+    if isinstance(schema, dict) and isinstance(value, dict):
         fields = obj(schema.get("properties", {}))
         filled = {
             name: obj(field)["default"] for name, field in fields.items() if "default" in obj(field)
         }
-        complete = {**filled, **found}
+        complete = {**filled, **value}
         return {name: with_defaults(fields.get(name), each) for name, each in complete.items()}
-    if isinstance(schema, dict) and isinstance(found, list):
-        return [with_defaults(schema.get("items"), element) for element in found]
-    return found
+    if isinstance(schema, dict) and isinstance(value, list):
+        return [with_defaults(schema.get("items"), element) for element in value]
+    return value
 
 
 def test_there_are_two_examples() -> None:
@@ -212,22 +212,22 @@ def arrays(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     assert isinstance(least, int)
     element = values(obj(schema["items"]))
     if schema.get("x-kubernetes-list-type") != "map":
-        return st.lists(element, min_size=least, max_size=2).map(lambda found: [*found])
+        return st.lists(element, min_size=least, max_size=2).map(lambda value: [*value])
     named = st.tuples(element, NAMES).map(lambda pair: obj(pair[0]) | {"name": pair[1]})
-    unique = st.lists(named, min_size=least, max_size=2, unique_by=lambda found: str(found["name"]))
-    return unique.map(lambda found: [*found])
+    unique = st.lists(named, min_size=least, max_size=2, unique_by=lambda value: str(value["name"]))
+    return unique.map(lambda value: [*value])
 
 
 def objects(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     if "additionalProperties" in schema:
         entries = values(obj(schema["additionalProperties"]))
-        return st.dictionaries(WORDS, entries, max_size=2).map(lambda found: {**found})
+        return st.dictionaries(WORDS, entries, max_size=2).map(lambda value: {**value})
     required = schema.get("required", [])
     assert isinstance(required, list)
     fields = {name: values(obj(field)) for name, field in obj(schema["properties"]).items()}
     must = {name: field for name, field in fields.items() if name in required}
     may = {name: field for name, field in fields.items() if name not in required}
-    return st.fixed_dictionaries(must, optional=may).map(lambda found: {**found})
+    return st.fixed_dictionaries(must, optional=may).map(lambda value: {**value})
 
 
 @cache
@@ -244,7 +244,7 @@ def documents(kind: str) -> st.SearchStrategy[JsonObject]:
     return st.fixed_dictionaries(
         {name: part for name, part in parts.items() if name in required},
         optional={name: part for name, part in parts.items() if name not in required},
-    ).map(lambda found: head | found)
+    ).map(lambda value: head | value)
 
 
 # The whole schema is generated, which is slow to draw and worth it.
@@ -266,7 +266,7 @@ def test_an_object_valid_under_the_crd_survives_the_model_unchanged(
     assert schema_errors(document) == []
     model = MODELS[kind]
     read = model.read(document)
-    # To the letter: `8080` and `"8080"` are equal to nobody.
+    # With their types: `8080` and `"8080"` differ.
     assert json.dumps(read.to_document(), sort_keys=True) == json.dumps(document, sort_keys=True)
     assert model.read_json(json.dumps(document)) == read
     assert model.build(read.to_document()) == read
@@ -285,17 +285,17 @@ def test_what_a_model_takes_is_valid_under_the_crd_and_the_rest_is_one_typed_err
         assert schema_errors(read.to_document()) == []
 
 
-def replaced(found: JsonValue, wrong: JsonValue, data: st.DataObject) -> JsonValue:
+def replaced(value: JsonValue, wrong: JsonValue, data: st.DataObject) -> JsonValue:
     """The document with a wrong value in one place."""
-    if isinstance(found, dict) and found:
-        key = data.draw(st.sampled_from(sorted(found)))
-        return {**found, key: replaced_here_or_below(found[key], wrong, data)}
-    if isinstance(found, list) and found:
-        index = data.draw(st.integers(0, len(found) - 1))
-        below = replaced_here_or_below(found[index], wrong, data)
-        return [*found[:index], below, *found[index + 1 :]]
+    if isinstance(value, dict) and value:
+        key = data.draw(st.sampled_from(sorted(value)))
+        return {**value, key: replaced_here_or_below(value[key], wrong, data)}
+    if isinstance(value, list) and value:
+        index = data.draw(st.integers(0, len(value) - 1))
+        below = replaced_here_or_below(value[index], wrong, data)
+        return [*value[:index], below, *value[index + 1 :]]
     return wrong
 
 
-def replaced_here_or_below(found: JsonValue, wrong: JsonValue, data: st.DataObject) -> JsonValue:
-    return wrong if data.draw(st.booleans()) else replaced(found, wrong, data)
+def replaced_here_or_below(value: JsonValue, wrong: JsonValue, data: st.DataObject) -> JsonValue:
+    return wrong if data.draw(st.booleans()) else replaced(value, wrong, data)

@@ -141,8 +141,8 @@ def reordered(draw: Draw, elements: list[Json]) -> list[Json]:
     return [left[name].pop(0) for name in names]
 
 
-def judged(wanted: Document, found: Document | None, facts: Facts = FACTS) -> list[FieldError]:
-    errors = review_workload(wanted, found, facts)
+def judged(wanted: Document, stored: Document | None, facts: Facts = FACTS) -> list[FieldError]:
+    errors = review_workload(wanted, stored, facts)
     assert not isinstance(errors, CannotDecide)
     return list(errors)
 
@@ -150,9 +150,9 @@ def judged(wanted: Document, found: Document | None, facts: Facts = FACTS) -> li
 @unhurried
 @given(documents(), st.one_of(st.none(), documents()))
 def test_every_document_gets_an_answer_that_can_be_shown(
-    wanted: Document, found: Document | None
+    wanted: Document, stored: Document | None
 ) -> None:
-    errors = judged(wanted, found)
+    errors = judged(wanted, stored)
     for error in errors:
         assert isinstance(error.kind, ErrorKind)
         assert error.path.text
@@ -183,11 +183,11 @@ def test_an_unchanged_spec_is_admitted_unread(document: Document, metadata: Json
 @unhurried
 @given(st.data())
 def test_moving_named_elements_brings_no_error_in(data: st.DataObject) -> None:
-    found = data.draw(documents())
-    wanted = data.draw(moved(found, WORKLOAD))
+    stored = data.draw(documents())
+    wanted = data.draw(moved(stored, WORKLOAD))
     assert isinstance(wanted, Mapping)
     # The first attachment of a virtual machine is its boot volume: moving that one is an edit.
-    assert [error.text for error in judged(wanted, found) if not is_boot_volume(error)] == []
+    assert [error.text for error in judged(wanted, stored) if not is_boot_volume(error)] == []
 
 
 def is_boot_volume(error: FieldError) -> bool:
@@ -197,11 +197,11 @@ def is_boot_volume(error: FieldError) -> bool:
 @unhurried
 @given(documents(strict=True), documents(strict=True))
 def test_an_update_is_refused_for_errors_of_the_wanted_object_only(
-    wanted: Document, found: Document
+    wanted: Document, stored: Document
 ) -> None:
     # Rule 44 must not depend on which networks the stored object uses.
     facts = Facts("acme", NETWORKING_OFF, NETWORKING_OFF)
-    brought_in = judged(wanted, found, facts)
+    brought_in = judged(wanted, stored, facts)
     assert not Counter(map(text_of, brought_in)) - Counter(
         map(text_of, judged(wanted, None, facts))
     )
@@ -213,10 +213,10 @@ def text_of(error: FieldError) -> str:
 
 @unhurried
 @given(documents(), st.one_of(st.none(), documents()))
-def test_facts_nobody_asked_for_do_not_matter(wanted: Document, found: Document | None) -> None:
-    asked = networks_to_review(wanted, found)
+def test_facts_that_are_not_needed_do_not_matter(wanted: Document, stored: Document | None) -> None:
+    asked = networks_to_review(wanted, stored)
     answers = dict.fromkeys(asked, Review.ALLOWED)
     others = {"a": Review.DENIED, "b": Review.FAILED, "default": Review.DENIED}
-    cities = frozenset({"DFW"}) if needs_locations(wanted, found) else UNREAD
-    exact = judged(wanted, found, Facts("acme", cities, answers))
-    assert exact == judged(wanted, found, Facts("acme", frozenset({"DFW"}), others | answers))
+    cities = frozenset({"DFW"}) if needs_locations(wanted, stored) else UNREAD
+    exact = judged(wanted, stored, Facts("acme", cities, answers))
+    assert exact == judged(wanted, stored, Facts("acme", frozenset({"DFW"}), others | answers))

@@ -66,9 +66,9 @@ def test_an_instance_runs_the_template_of_its_deployment() -> None:
     assert instance.spec is not None
     assert instance.spec.controller is not None
     assert deployment.spec is not None
-    found = instance.spec.controller.template_hash
+    recorded = instance.spec.controller.template_hash
     template = deployment.spec.template.to_document()
-    assert judge_template_hash(found, template) is HashVerdict.CURRENT
+    assert judge_template_hash(recorded, template) is HashVerdict.CURRENT
 
 
 def test_an_instance_without_conditions_shows_the_schema_default_and_none_means_none() -> None:

@@ -27,7 +27,7 @@ THEN = "2026-06-20T09:00:00Z"
 NOW_TEXT = "2026-06-20T09:30:00Z"
 
 
-def said(
+def a_statement(
     condition_type: str = READY,
     status: ConditionStatus = "True",
     reason: str = "Available",
@@ -42,7 +42,7 @@ def said(
 
 def test_a_new_type_comes_last_and_begins_now() -> None:
     foreign = a_condition(PROGRAMMED, since=THEN)
-    assert merge((foreign,), (said(),), NOW) == (
+    assert merge((foreign,), (a_statement(),), NOW) == (
         foreign,
         Condition(
             type=READY,
@@ -56,12 +56,14 @@ def test_a_new_type_comes_last_and_begins_now() -> None:
 
 
 def test_the_first_condition_of_an_object_without_any_begins_now() -> None:
-    assert merge(None, (said(),), NOW)[0].last_transition_time == NOW_TEXT
+    assert merge(None, (a_statement(),), NOW)[0].last_transition_time == NOW_TEXT
 
 
 def test_the_time_stays_while_only_reason_message_or_generation_change() -> None:
-    found = (a_condition(READY, "False", "PendingQuota", "old", since=THEN),)
-    (merged,) = merge(found, (said(READY, "False", "SchedulingGatesPresent", "new"),), NOW)
+    existing = (a_condition(READY, "False", "PendingQuota", "old", since=THEN),)
+    (merged,) = merge(
+        existing, (a_statement(READY, "False", "SchedulingGatesPresent", "new"),), NOW
+    )
     assert (merged.reason, merged.message, merged.observed_generation) == (
         "SchedulingGatesPresent",
         "new",
@@ -72,23 +74,23 @@ def test_the_time_stays_while_only_reason_message_or_generation_change() -> None
 
 @pytest.mark.parametrize("before", ["False", "Unknown"])
 def test_the_time_moves_when_the_status_does(before: ConditionStatus) -> None:
-    (merged,) = merge((a_condition(READY, before, since=THEN),), (said(),), NOW)
+    (merged,) = merge((a_condition(READY, before, since=THEN),), (a_statement(),), NOW)
     assert merged.last_transition_time == NOW_TEXT
 
 
 def test_the_time_leaves_1970_with_the_first_change_of_status() -> None:
-    found = (conditions.defaulted(READY, reasons.PENDING, "Waiting for controller"),)
-    (unchanged,) = merge(found, (said(READY, "Unknown", "Pending"),), NOW)
+    existing = (conditions.defaulted(READY, reasons.PENDING, "Waiting for controller"),)
+    (unchanged,) = merge(existing, (a_statement(READY, "Unknown", "Pending"),), NOW)
     assert unchanged.last_transition_time == "1970-01-01T00:00:00Z"
-    (changed,) = merge(found, (said(),), NOW)
+    (changed,) = merge(existing, (a_statement(),), NOW)
     assert changed.last_transition_time == NOW_TEXT
 
 
 def test_foreign_types_stay_as_and_where_they_are_duplicates_included() -> None:
     foreign = a_condition("Foreign", "False", since="2026-06-20T09:00:00.123+02:00")
     again = a_condition("Foreign", "True")
-    found = (foreign, a_condition(READY), again)
-    merged = merge(found, (said(),), NOW)
+    existing = (foreign, a_condition(READY), again)
+    merged = merge(existing, (a_statement(),), NOW)
     assert (merged[0], merged[2]) == (foreign, again)
     assert [each.type for each in merged] == ["Foreign", READY, "Foreign"]
 
@@ -96,30 +98,30 @@ def test_foreign_types_stay_as_and_where_they_are_duplicates_included() -> None:
 def test_a_second_entry_of_our_own_type_is_removed_and_the_first_keeps_its_place() -> None:
     first = a_condition(READY, "True", since=THEN)
     second = a_condition(READY, "False", since=NOW_TEXT)
-    merged = merge((first, a_condition(PROGRAMMED), second), (said(),), NOW)
+    merged = merge((first, a_condition(PROGRAMMED), second), (a_statement(),), NOW)
     assert [each.type for each in merged] == [READY, PROGRAMMED]
     assert merged[0].last_transition_time == THEN
 
 
 def test_a_statement_without_generation_leaves_none_behind() -> None:
-    found = (a_condition(READY, observed_generation=7),)
-    (merged,) = merge(found, (said(observed_generation=None),), NOW)
+    existing = (a_condition(READY, observed_generation=7),)
+    (merged,) = merge(existing, (a_statement(observed_generation=None),), NOW)
     assert merged.observed_generation is None
 
 
-def test_merging_what_is_already_said_changes_nothing() -> None:
-    once = merge((a_condition(PROGRAMMED),), (said(),), NOW)
-    assert merge(once, (said(),), NOW + timedelta(hours=1)) == once
+def test_merging_the_same_statement_again_changes_nothing() -> None:
+    once = merge((a_condition(PROGRAMMED),), (a_statement(),), NOW)
+    assert merge(once, (a_statement(),), NOW + timedelta(hours=1)) == once
 
 
-def test_saying_nothing_changes_nothing() -> None:
-    found = (a_condition(READY), a_condition(READY))
-    assert merge(found, (), NOW) == found
+def test_merging_no_statement_changes_nothing() -> None:
+    existing = (a_condition(READY), a_condition(READY))
+    assert merge(existing, (), NOW) == existing
 
 
 def test_times_are_written_in_utc_and_whole_seconds() -> None:
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-5)))
-    (merged,) = merge((), (said(),), elsewhere)
+    (merged,) = merge((), (a_statement(),), elsewhere)
     assert merged.last_transition_time == NOW_TEXT
 
 
@@ -147,16 +149,16 @@ def test_characters_that_cannot_be_seen_are_removed_from_messages() -> None:
 
 
 def test_messages_carry_no_control_characters_and_are_cut() -> None:
-    (merged,) = merge((), (said(message="a\x00b\nc\x7fd\x85e\ud800f"),), NOW)
+    (merged,) = merge((), (a_statement(message="a\x00b\nc\x7fd\x85e\ud800f"),), NOW)
     assert merged.message == "a b c d e f"
-    (cut,) = merge((), (said(message="x" * 1_000_000),), NOW)
+    (cut,) = merge((), (a_statement(message="x" * 1_000_000),), NOW)
     assert cut.message == "x" * 1021 + "..."
     assert conditions.derive_message("x" * 1024) == "x" * 1024
 
 
 def test_a_reason_that_is_none_is_our_mistake() -> None:
     with pytest.raises(ValidationError):
-        merge((), (said(reason="not a word"),), NOW)
+        merge((), (a_statement(reason="not a word"),), NOW)
 
 
 # --- merge on raw documents -----------------------------------------------------------------------
@@ -167,13 +169,13 @@ def raw(condition: Condition, **more: JsonValue) -> JsonObject:
 
 
 def test_raw_entries_keep_fields_that_no_model_knows() -> None:
-    found: list[JsonValue] = [
+    existing: list[JsonValue] = [
         raw(a_condition("Foreign"), severity="high"),
         raw(a_condition(READY, "True", since=THEN), note="kept"),
     ]
-    merged = merge_documents(found, (said(),), NOW)
+    merged = merge_documents(existing, (a_statement(),), NOW)
     assert merged == [
-        found[0],
+        existing[0],
         {
             "type": "Ready",
             "status": "True",
@@ -187,22 +189,26 @@ def test_raw_entries_keep_fields_that_no_model_knows() -> None:
 
 
 def test_raw_and_typed_merge_agree() -> None:
-    found = (a_condition(PROGRAMMED), a_condition(READY, "False", since=THEN), a_condition(READY))
-    statements = (said(), said(QUOTA_GRANTED, "Unknown", "PendingEvaluation"))
-    typed = [each.to_document() for each in merge(found, statements, NOW)]
-    assert merge_documents([each.to_document() for each in found], statements, NOW) == typed
+    existing = (
+        a_condition(PROGRAMMED),
+        a_condition(READY, "False", since=THEN),
+        a_condition(READY),
+    )
+    statements = (a_statement(), a_statement(QUOTA_GRANTED, "Unknown", "PendingEvaluation"))
+    typed = [each.to_document() for each in merge(existing, statements, NOW)]
+    assert merge_documents([each.to_document() for each in existing], statements, NOW) == typed
 
 
 def test_raw_entries_that_are_no_conditions_are_left_alone() -> None:
-    found: list[JsonValue] = [None, "x", {"status": "True"}, {"type": 7}]
-    merged = merge_documents(found, (said(),), NOW)
-    assert merged[:4] == found
+    existing: list[JsonValue] = [None, "x", {"status": "True"}, {"type": 7}]
+    merged = merge_documents(existing, (a_statement(),), NOW)
+    assert merged[:4] == existing
     assert len(merged) == 5
 
 
 def test_a_raw_entry_without_a_time_gets_one() -> None:
-    found: list[JsonValue] = [{"type": "Ready", "status": "True", "observedGeneration": 1}]
-    (merged,) = merge_documents(found, (said(observed_generation=None),), NOW)
+    existing: list[JsonValue] = [{"type": "Ready", "status": "True", "observedGeneration": 1}]
+    (merged,) = merge_documents(existing, (a_statement(observed_generation=None),), NOW)
     assert merged == {
         "type": "Ready",
         "status": "True",
@@ -213,7 +219,34 @@ def test_a_raw_entry_without_a_time_gets_one() -> None:
     assert merge_documents(None, (), NOW) == []
 
 
-# --- find -----------------------------------------------------------------------------------------
+# --- read and find --------------------------------------------------------------------------------
+
+
+def test_a_raw_status_is_read_with_empty_values_for_what_is_missing() -> None:
+    status: JsonObject = {
+        "conditions": [
+            raw(a_condition(READY, "True", "Available", "fine", observed_generation=7)),
+            {"type": AVAILABLE, "status": None, "observedGeneration": True},
+        ]
+    }
+    ready, available = conditions.read(status)
+    assert ready == conditions.ObservedCondition(READY, "True", "Available", "fine", 7)
+    assert ready.is_true
+    assert available == conditions.ObservedCondition(AVAILABLE, "", "", "")
+    assert not available.is_true
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"conditions": None},
+        {"conditions": {"type": "Ready"}},
+        {"conditions": [None, "x", {}, {"type": ""}, {"type": 7, "status": "True"}]},
+    ],
+)
+def test_entries_that_are_no_objects_or_have_no_type_are_not_read(status: JsonObject) -> None:
+    assert conditions.read(status) == ()
 
 
 def test_the_first_of_a_type_is_found_and_absent_is_not_true() -> None:
@@ -265,24 +298,24 @@ def test_unknown_reasons_have_rank_0_and_two_never_compete() -> None:
 
 
 def test_the_strictly_higher_rank_wins_and_ties_go_to_the_first() -> None:
-    low = said(reason="InstancesProvisioning")
-    first = said(reason="NoMatchingLocation", message="first")
-    tie = said(reason="NetworkProvisioning", message="tie")
+    low = a_statement(reason="InstancesProvisioning")
+    first = a_statement(reason="NoMatchingLocation", message="first")
+    tie = a_statement(reason="NetworkProvisioning", message="tie")
     assert summarise((low, first, tie)) is first
     assert summarise((tie, low, first)) is tie
 
 
 def test_reasons_that_never_compete_are_used_only_when_nothing_else_is_there() -> None:
-    pending = said(reason="Pending")
-    assert summarise((pending, said(reason="SomethingNew"))) != pending
+    pending = a_statement(reason="Pending")
+    assert summarise((pending, a_statement(reason="SomethingNew"))) != pending
     assert summarise((pending,)) is pending
     assert summarise(()) is None
 
 
 # --- provisional ----------------------------------------------------------------------------------
 
-GRANTED = said(QUOTA_GRANTED, "True", "QuotaAvailable")
-UNDECIDED = said(QUOTA_GRANTED, "Unknown", "PendingEvaluation")
+GRANTED = a_statement(QUOTA_GRANTED, "True", "QuotaAvailable")
+UNDECIDED = a_statement(QUOTA_GRANTED, "Unknown", "PendingEvaluation")
 ON_ITS_WAY = (
     "SchedulingGatesPresent",
     "PendingProgramming",
@@ -299,34 +332,43 @@ ON_ITS_WAY = (
 def test_a_deployment_or_workload_on_its_way_is_provisional(
     kind: str, status: ConditionStatus, reason: str
 ) -> None:
-    wanted = (said(READY, status, reason),)
+    wanted = (a_statement(READY, status, reason),)
     assert provisional("Workload" if kind == "Workload" else "WorkloadDeployment", wanted)
 
 
 @pytest.mark.parametrize("reason", sorted({*conditions.RANKS, "SomethingNew", "Terminating"}))
 def test_any_other_reason_of_a_deployment_goes_out_at_once(reason: str) -> None:
     if reason not in ("InstancesProvisioning", "NetworkProvisioning"):
-        assert not provisional("WorkloadDeployment", (said(READY, "False", reason),))
+        assert not provisional("WorkloadDeployment", (a_statement(READY, "False", reason),))
 
 
 @pytest.mark.parametrize("quota", [GRANTED, UNDECIDED])
 @pytest.mark.parametrize("reason", ON_ITS_WAY)
 def test_an_instance_on_its_way_is_provisional(reason: str, quota: Statement) -> None:
-    assert provisional("Instance", (said(READY, "False", reason), quota))
+    assert provisional("Instance", (a_statement(READY, "False", reason), quota))
 
 
 @pytest.mark.parametrize(
     "wanted",
     [
-        (said(READY, "False", "ImageUnavailable"), GRANTED),
-        (said(READY, "False", "SomethingNew"), GRANTED),
-        (said(READY, "False", "InstancesProvisioning"), GRANTED),
-        (said(READY, "False", "Terminating"), GRANTED),
-        (said(READY, "True", "Available"), GRANTED),
-        (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "False", "QuotaExceeded")),
-        (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "Unknown", "QuotaNoBudget")),
-        (said(READY, "False", "Pending"), said(QUOTA_GRANTED, "False", "PendingEvaluation")),
-        (said(READY, "False", "Pending"),),
+        (a_statement(READY, "False", "ImageUnavailable"), GRANTED),
+        (a_statement(READY, "False", "SomethingNew"), GRANTED),
+        (a_statement(READY, "False", "InstancesProvisioning"), GRANTED),
+        (a_statement(READY, "False", "Terminating"), GRANTED),
+        (a_statement(READY, "True", "Available"), GRANTED),
+        (
+            a_statement(READY, "False", "Pending"),
+            a_statement(QUOTA_GRANTED, "False", "QuotaExceeded"),
+        ),
+        (
+            a_statement(READY, "False", "Pending"),
+            a_statement(QUOTA_GRANTED, "Unknown", "QuotaNoBudget"),
+        ),
+        (
+            a_statement(READY, "False", "Pending"),
+            a_statement(QUOTA_GRANTED, "False", "PendingEvaluation"),
+        ),
+        (a_statement(READY, "False", "Pending"),),
         (GRANTED,),
         (),
     ],
@@ -337,17 +379,17 @@ def test_everything_else_of_an_instance_goes_out_at_once(wanted: Sequence[Statem
 
 @pytest.mark.parametrize("lost", [READY, AVAILABLE])
 def test_a_status_that_takes_a_stored_true_goes_out_at_once(lost: str) -> None:
-    wanted = (said(READY, "False", "InstancesProvisioning"),)
+    wanted = (a_statement(READY, "False", "InstancesProvisioning"),)
     assert not provisional("Workload", wanted, (a_condition(lost, "True"),))
     assert provisional("Workload", wanted, (a_condition(lost, "False"),))
 
 
 def test_a_kept_true_does_not_hinder() -> None:
-    wanted = (said(READY, "False", "InstancesProvisioning"), said(AVAILABLE))
+    wanted = (a_statement(READY, "False", "InstancesProvisioning"), a_statement(AVAILABLE))
     assert provisional("Workload", wanted, (a_condition(AVAILABLE, "True"),))
 
 
 def test_what_a_gate_waits_for_and_a_terminating_instance_go_out_at_once() -> None:
-    wanted = (said(READY, "False", "SchedulingGatesPresent"), GRANTED)
+    wanted = (a_statement(READY, "False", "SchedulingGatesPresent"), GRANTED)
     assert not provisional("Instance", wanted, opens_gate=True)
     assert not provisional("Instance", wanted, is_terminating=True)

@@ -15,14 +15,14 @@ from compute_api_types.wire import JsonObject, JsonValue
 KINDS = ("Workload", "WorkloadDeployment", "Instance")
 
 
-def obj(found: JsonValue) -> JsonObject:
-    assert isinstance(found, dict)
-    return found
+def obj(value: JsonValue) -> JsonObject:
+    assert isinstance(value, dict)
+    return value
 
 
-def items(found: JsonValue) -> list[JsonValue]:
-    assert isinstance(found, list)
-    return found
+def items(value: JsonValue) -> list[JsonValue]:
+    assert isinstance(value, list)
+    return value
 
 
 CRDS = {str(obj(obj(each["spec"])["names"])["kind"]): each for each in derive_crds()}
@@ -309,16 +309,16 @@ def test_a_marker_is_where_the_specification_has_it_and_nowhere_else(
     kind: str, marker: str
 ) -> None:
     key, _, value = marker.partition("=")
-    found = {
+    marked = {
         path
         for path, schema in NODES[kind]
         if key in schema and (not value or schema[key] == value)
     }
-    assert found == MARKERS[marker][kind]
+    assert marked == MARKERS[marker][kind]
 
 
 def node(kind: str, path: str) -> JsonObject:
-    return next(schema for found, schema in NODES[kind] if found == path)
+    return next(schema for at, schema in NODES[kind] if at == path)
 
 
 def test_values_of_markers() -> None:
@@ -633,18 +633,18 @@ def shape(kind: str) -> dict[str, str]:
         for path, schema in NODES[kind]
         for name in items(schema.get("required", []))
     }
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for path, schema in NODES[kind]:
         parent, dot, last = path.rpartition(".")
         marked = f"{parent}{dot}*{last}" if path in required else path
-        found[marked] = (
+        types[marked] = (
             "int-or-string"
             if "anyOf" in schema
             else str(schema["format"])
             if schema["type"] == "integer"
             else str(schema["type"])
         )
-    return found
+    return types
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -699,9 +699,9 @@ COLUMNS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_printer_columns_are_those_of_the_specification_in_order(kind: str) -> None:
-    found = [obj(column) for column in items(version_of(kind)["additionalPrinterColumns"])]
+    columns = [obj(column) for column in items(version_of(kind)["additionalPrinterColumns"])]
     assert [
-        (each["name"], each["type"], each["jsonPath"], each.get("priority", 0)) for each in found
+        (each["name"], each["type"], each["jsonPath"], each.get("priority", 0)) for each in columns
     ] == COLUMNS[kind]
 
 
@@ -736,7 +736,7 @@ DEFAULT_STATUS: dict[str, JsonObject] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_object_that_nobody_has_looked_at_shows_the_status_of_the_specification(
+def test_an_object_before_the_first_write_has_the_status_of_the_specification(
     kind: str,
 ) -> None:
     assert node(kind, "status")["default"] == DEFAULT_STATUS[kind]

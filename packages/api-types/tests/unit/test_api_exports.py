@@ -33,7 +33,7 @@ def test_a_name_of_the_root_is_the_one_type_checkers_see(name: str) -> None:
     assert getattr(compute_api_types, name) is getattr(module, name)
 
 
-def test_dir_lists_the_surface_and_a_wrong_name_says_so() -> None:
+def test_dir_lists_the_surface_and_a_wrong_name_is_an_error() -> None:
     assert set(compute_api_types.__all__) <= set(dir(compute_api_types))
     wrong = "Gateway"
     with pytest.raises(AttributeError, match="no attribute 'Gateway'"):

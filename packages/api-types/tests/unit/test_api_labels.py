@@ -59,8 +59,10 @@ WIRE_STRINGS = {
 }
 
 
-def constants(found: Mapping[str, object]) -> dict[str, str]:
-    return {name: word for name, word in found.items() if name.isupper() and isinstance(word, str)}
+def constants(members: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: word for name, word in members.items() if name.isupper() and isinstance(word, str)
+    }
 
 
 def test_every_word_is_spelled_as_the_specification_has_it() -> None:

@@ -53,7 +53,7 @@ def test_metadata_answers_without_labels_annotations_or_owners() -> None:
     assert not bare.is_terminating
 
 
-def test_the_controller_is_the_owner_that_says_so() -> None:
+def test_the_controller_is_the_owner_with_that_field_set() -> None:
     plain = OwnerReference(api_version="v1", kind="X", name="x", uid="1")
     controlling = plain.model_copy(update={"uid": "2", "controller": True})
     owned = ObjectMeta(
@@ -76,7 +76,7 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
         (Instance.RESOURCE, "instances", "instance"),
     ],
 )
-def test_kinds_are_addressed_as_the_specification_says(
+def test_kinds_are_addressed_as_in_the_specification(
     resource: Resource, plural: str, singular: str
 ) -> None:
     assert (resource.plural, resource.singular) == (plural, singular)

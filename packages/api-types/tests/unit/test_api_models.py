@@ -114,10 +114,10 @@ def test_models_are_frozen_to_the_depth_of_their_lists() -> None:
 def test_a_stored_object_may_lack_spec_and_status(
     model: type[WorkloadDeployment | Instance],
 ) -> None:
-    found = model.read({"metadata": {"name": "a"}})
-    assert found.spec is None
-    assert found.status is None
-    assert found.conditions == ()
+    parsed = model.read({"metadata": {"name": "a"}})
+    assert parsed.spec is None
+    assert parsed.status is None
+    assert parsed.conditions == ()
 
 
 def test_an_instance_without_spec_or_controller_has_no_gates() -> None:
@@ -312,7 +312,7 @@ P = "spec.placements[0]"
         ),
     ],
 )
-def test_bad_input_is_a_field_error_that_says_what_is_allowed(
+def test_bad_input_is_a_field_error_with_what_is_allowed(
     path: str, value: JsonValue, where: str | None, kind: str, allowed: str
 ) -> None:
     error = refused(put(workload_document(), path, value))
@@ -366,7 +366,7 @@ def test_numbers_that_no_field_can_hold_are_refused(number: str) -> None:
         Workload.read_json(text)
 
 
-def test_problems_end_where_nobody_reads_on() -> None:
+def test_the_list_of_problems_is_bounded() -> None:
     sevens: list[JsonValue] = [7] * 5000
     error = refused(put(workload_document(), f"{P}.cityCodes", sevens))
     assert len(error.problems) == problems.MOST_PROBLEMS
@@ -389,26 +389,26 @@ def test_paths_show_no_control_characters_and_end() -> None:
         ({}, "Workload"),
     ],
 )
-def test_a_document_is_described_as_far_as_it_says(document: object, what: str) -> None:
+def test_a_document_is_described_by_the_names_it_has(document: object, what: str) -> None:
     assert describe("Workload", document) == what
 
 
-def test_the_fields_that_are_maps_are_the_ones_whose_keys_are_shown_in_brackets() -> None:
-    found = {
+def test_keys_are_shown_in_brackets_for_exactly_the_fields_that_are_maps() -> None:
+    maps = {
         field.alias or name
         for model in models()
         for name, field in model.model_fields.items()
         if any(get_origin(part) is dict for part in (field.annotation, *get_args(field.annotation)))
     }
-    assert found == problems.MAP_FIELDS
+    assert maps == problems.MAP_FIELDS
 
 
 def models() -> list[type[BaseModel]]:
     """Every model of the package; all modules that define one are imported above or by testing."""
-    found = [Model]
-    for model in found:
-        found += [child for child in model.__subclasses__() if child not in found]
-    return [model for model in found if model.__module__.startswith("compute_api_types.")]
+    models = [Model]
+    for model in models:
+        models += [child for child in model.__subclasses__() if child not in models]
+    return [model for model in models if model.__module__.startswith("compute_api_types.")]
 
 
 @pytest.mark.parametrize(

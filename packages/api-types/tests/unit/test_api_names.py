@@ -101,7 +101,7 @@ def test_an_instance_is_its_deployment_and_an_ordinal() -> None:
         ("wd-²", None),
     ],
 )
-def test_a_slot_is_told_from_a_stray_by_its_name(name: str, ordinal: int | None) -> None:
+def test_a_name_of_another_form_is_no_slot(name: str, ordinal: int | None) -> None:
     assert names.parse_ordinal("wd", name) == ordinal
 
 
@@ -285,17 +285,17 @@ def test_words_are_judged_whole(text: str, dns: bool, label: bool, routable: boo
 
 
 def test_a_fingerprint_rests_on_four_labels_in_their_order() -> None:
-    found = {
+    object_labels = {
         labels.UPSTREAM_CLUSTER_NAME: "cluster-acme",
         labels.UPSTREAM_NAMESPACE: "default",
         labels.WORKLOAD_DEPLOYMENT_NAME: "shop-texas-dfw",
         labels.CELL: "dfw-1",
     }
-    text = "".join(f"{key}={value};" for key, value in found.items())
+    text = "".join(f"{key}={value};" for key, value in object_labels.items())
     wanted = sha256(text.encode()).hexdigest()[:16]
-    assert names.derive_quarantine_fingerprint(found) == wanted
-    assert names.derive_quarantine_fingerprint({**found, "app": "x"}) == wanted
-    assert names.derive_quarantine_fingerprint(found | {labels.CELL: "lhr-1"}) != wanted
+    assert names.derive_quarantine_fingerprint(object_labels) == wanted
+    assert names.derive_quarantine_fingerprint({**object_labels, "app": "x"}) == wanted
+    assert names.derive_quarantine_fingerprint(object_labels | {labels.CELL: "lhr-1"}) != wanted
     assert names.derive_quarantine_fingerprint(None) == names.derive_quarantine_fingerprint({})
 
 

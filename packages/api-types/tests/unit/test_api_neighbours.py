@@ -68,7 +68,7 @@ def test_a_cluster_and_a_location_say_which_city_they_serve() -> None:
         ({"conditions": [{"type": "Ready", "status": "True"}]}, True),
     ],
 )
-def test_a_project_is_ready_when_it_says_so(status: object, ready: bool) -> None:
+def test_a_project_is_ready_by_its_condition(status: object, ready: bool) -> None:
     assert Project.read({"metadata": {"name": "p"}, "status": status}).is_ready is ready
 
 
@@ -79,7 +79,7 @@ def test_projects_of_tests_are_ready_unless_asked() -> None:
 
 @pytest.mark.parametrize("location", [{"name": "a"}, {"name": "a", "namespace": ""}])
 def test_references_of_both_generations_are_read(location: object) -> None:
-    found = NetworkBinding.read(
+    binding = NetworkBinding.read(
         {
             "metadata": {"name": "wd-net-0"},
             "spec": {"network": {"name": "default"}, "location": location},
@@ -89,10 +89,10 @@ def test_references_of_both_generations_are_read(location: object) -> None:
             },
         }
     )
-    assert found.spec is not None
-    assert found.spec.location.name == "a"
-    assert found.status is not None
-    assert found.status.network_context_ref == NamespacedRef(name="default-a", namespace="ns-1")
+    assert binding.spec is not None
+    assert binding.spec.location.name == "a"
+    assert binding.status is not None
+    assert binding.status.network_context_ref == NamespacedRef(name="default-a", namespace="ns-1")
 
 
 def test_what_we_write_of_networking_has_exactly_these_fields() -> None:

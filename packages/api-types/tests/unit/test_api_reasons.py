@@ -12,10 +12,10 @@ SPEC = Path(__file__).parents[4] / "docs" / "spec"
 API = (SPEC / "api.md").read_text("utf-8")
 
 
-def constants(found: Mapping[str, object]) -> dict[str, str]:
+def constants(members: Mapping[str, object]) -> dict[str, str]:
     return {
         name: word
-        for name, word in found.items()
+        for name, word in members.items()
         if name.isupper() and not name.startswith("_") and isinstance(word, str)
     }
 

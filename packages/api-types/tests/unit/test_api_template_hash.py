@@ -25,8 +25,8 @@ def template() -> dict[str, JsonObject]:
 
 
 def changed(section: str, **fields: JsonValue) -> JsonValue:
-    found = template()
-    return {**found, section: {**found[section], **fields}}
+    document = template()
+    return {**document, section: {**document[section], **fields}}
 
 
 @pytest.mark.spec("C-22")
@@ -78,14 +78,14 @@ def test_what_carries_meaning_changes_it(other: JsonValue) -> None:
 
 @pytest.mark.spec("C-22")
 def test_the_order_of_keys_does_not_matter_and_nothing_is_changed_on_the_way() -> None:
-    found = template()
-    before = copy.deepcopy(found)
+    document = template()
+    before = copy.deepcopy(document)
     swapped: JsonValue = {
-        "spec": dict(reversed(found["spec"].items())),
-        "metadata": found["metadata"],
+        "spec": dict(reversed(document["spec"].items())),
+        "metadata": document["metadata"],
     }
     assert derive_template_hash(swapped) == HASH
-    assert found == before
+    assert document == before
 
 
 def test_text_is_hashed_unescaped_and_lone_surrogates_do_not_end_it() -> None:
@@ -94,7 +94,7 @@ def test_text_is_hashed_unescaped_and_lone_surrogates_do_not_end_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("recorded", "verdict"),
     [
         (HASH, HashVerdict.CURRENT),
         ("v1-0000000000000000", HashVerdict.STALE),
@@ -107,9 +107,9 @@ def test_text_is_hashed_unescaped_and_lone_surrogates_do_not_end_it() -> None:
     ],
 )
 def test_a_found_hash_is_judged_by_value_and_version(
-    found: str | None, verdict: HashVerdict
+    recorded: str | None, verdict: HashVerdict
 ) -> None:
-    assert judge_template_hash(found, json.loads(VECTOR)) is verdict
+    assert judge_template_hash(recorded, json.loads(VECTOR)) is verdict
 
 
 def _second(template: JsonValue) -> str:

@@ -3,10 +3,10 @@ from compute_api_types.wire import JsonObject, overlay
 
 
 def test_owned_fields_are_replaced_removed_and_added_and_the_rest_is_kept() -> None:
-    found: JsonObject = {"replicas": 1, "location": {"name": "a"}, "newer": {"x": [1]}}
+    stored: JsonObject = {"replicas": 1, "location": {"name": "a"}, "newer": {"x": [1]}}
     wanted: JsonObject = {"replicas": 2, "readyReplicas": 0, "foreign": True}
     owned = ("replicas", "readyReplicas", "location")
-    assert overlay(found, wanted, owned=owned) == {
+    assert overlay(stored, wanted, owned=owned) == {
         "replicas": 2,
         "readyReplicas": 0,
         "newer": {"x": [1]},
@@ -14,16 +14,16 @@ def test_owned_fields_are_replaced_removed_and_added_and_the_rest_is_kept() -> N
 
 
 def test_arguments_are_left_as_they_are() -> None:
-    found: JsonObject = {"a": 1}
-    overlay(found, {"a": 2}, owned=("a",))
-    assert found == {"a": 1}
+    stored: JsonObject = {"a": 1}
+    overlay(stored, {"a": 2}, owned=("a",))
+    assert stored == {"a": 1}
 
 
 def test_a_status_of_a_newer_release_keeps_what_this_one_does_not_know() -> None:
-    found: JsonObject = {"replicas": 3, "suspended": True, "observedGeneration": 1}
+    stored: JsonObject = {"replicas": 3, "suspended": True, "observedGeneration": 1}
     status = WorkloadDeploymentStatus(replicas=4, observed_generation=2)
     ours = [field.alias or name for name, field in type(status).model_fields.items()]
-    written = overlay(found, status.to_document(), owned=ours)
+    written = overlay(stored, status.to_document(), owned=ours)
     assert written["suspended"] is True
     assert (written["replicas"], written["readyReplicas"], written["observedGeneration"]) == (
         4,

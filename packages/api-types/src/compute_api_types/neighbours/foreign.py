@@ -1,7 +1,7 @@
-"""What all neighbours have in common: conditions that keep to nobody's rules but their own.
+"""Conditions of neighbours' objects, which follow none of the rules of ours.
 
-Theirs may lack a reason, a time or a message, which ours never do; so they are read with less
-demand than `conditions.Condition` makes, and never written.
+They may lack a reason, a time or a message. Reading them as `conditions.Condition` would refuse
+such an object; they are never written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from compute_api_types.scalars import Int64, PlainList
 
 
 class ForeignCondition(Model):
-    """A condition as somebody else writes it; an absent word is empty."""
+    """A condition of another component; an absent reason or message is empty."""
 
     type: str
     status: str

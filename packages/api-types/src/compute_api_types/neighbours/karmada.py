@@ -81,7 +81,7 @@ class PropagationPolicy(Model):
 
 
 class Cluster(Model):
-    """A member of the hub, so a cell; its routing label says which city it serves."""
+    """A member of the hub, so a cell; its routing label names the city it serves."""
 
     api_version: Literal["cluster.karmada.io/v1alpha1"] = "cluster.karmada.io/v1alpha1"
     kind: Literal["Cluster"] = "Cluster"

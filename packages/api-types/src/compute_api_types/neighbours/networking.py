@@ -22,7 +22,7 @@ _ApiVersion: TypeAlias = Literal["networking.datumapis.com/v1alpha"]
 
 
 class NamespacedRef(Model):
-    """An object by name, in the namespace of whoever refers to it unless stated."""
+    """An object by name, in the namespace of the referring object unless stated."""
 
     name: str
     namespace: str | None = None

@@ -1,7 +1,7 @@
 """Instance: one thing that runs in one city (`docs/spec/api.md` 2).
 
 Its spec is also what Workload and WorkloadDeployment carry as a template. A stored Instance may
-lack `spec` and `status.controller`; the model says so, and every reader must survive it.
+lack `spec` and `status.controller`: both are optional here, and a reader must expect None.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from compute_api_types.v1alpha.runtime import InstanceRuntime
 from compute_api_types.v1alpha.volumes import Volume
 
 WAITING: Final = "Waiting for controller"
-"""The message of a condition that nobody has written yet (api.md 7)."""
+"""The message of a condition that no controller has written yet (api.md 7)."""
 
 
 class LocationReference(Model):
@@ -130,7 +130,7 @@ class InstanceStatus(Model):
 
     @classmethod
     def defaulted(cls) -> InstanceStatus:
-        """What the schema shows until somebody writes status (api.md 7)."""
+        """The status of the schema, before the first write of a controller (api.md 7)."""
         return cls(
             conditions=(
                 defaulted(PROGRAMMED, reasons.PENDING, WAITING),

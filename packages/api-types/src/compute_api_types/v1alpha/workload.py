@@ -78,7 +78,7 @@ class WorkloadStatus(Model):
 
     @classmethod
     def defaulted(cls) -> WorkloadStatus:
-        """What the schema shows until somebody writes status (api.md 7)."""
+        """The status of the schema, before the first write of a controller (api.md 7)."""
         types = (AVAILABLE, READY)
         return cls(conditions=tuple(defaulted(each, reasons.PENDING, WAITING) for each in types))
 

@@ -1,7 +1,7 @@
 """WorkloadDeployment: what one placement of a Workload runs in one city (`docs/spec/api.md` 3).
 
-The routing unit: it exists in the project, on the hub and on a cell, and `cityCode` never changes
-in its life. A stored one may lack `spec`; the model says so, and every reader must survive it.
+The unit of routing: it exists in the project, on the hub and on a cell, and its `cityCode` never
+changes. A stored one may lack `spec`: it is optional here, and a reader must expect None.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class WorkloadDeploymentStatus(Model):
 
     @classmethod
     def defaulted(cls) -> WorkloadDeploymentStatus:
-        """What the schema shows until somebody writes status (api.md 7)."""
+        """The status of the schema, before the first write of a controller (api.md 7)."""
         types = (AVAILABLE, REPLICAS_READY, READY)
         return cls(conditions=tuple(defaulted(each, reasons.PENDING, WAITING) for each in types))
 

@@ -1,12 +1,13 @@
 """The admission rules of Workloads: a document in, field errors out (`docs/spec/api.md` 12).
 
-Pure functions for whoever stands before a stored Workload, the webhook first of all. They know no
-server and no model, never raise on a document, and bound what they answer. The way through them:
+Pure functions for the admission webhook and any other caller that checks a Workload before it is
+stored. They use no server and no model, never raise on a document, and bound their results. In the
+order of their use:
 
     needs_locations, networks_to_review   which facts the caller must read
     review_workload                       errors, none, or CannotDecide
     derive_denial                         errors → the refusal on the wire
-    warnings                              what to say beside an admission
+    warnings                              warnings of an admitted object
 """
 
 from __future__ import annotations

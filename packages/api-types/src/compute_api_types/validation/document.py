@@ -1,12 +1,11 @@
-"""A raw JSON document, read without ever failing: places and the values there.
+"""A raw JSON document of an admission request, read by path without exceptions.
 
-Admission sees what a client sent. A value of the wrong type reads as absent here and is reported
-once, by `shape`; the rules can therefore be written as if every type were right. `null` is absent
-too (`docs/spec/api.md` 14, trap 7).
+A client may send any types. A value of the wrong type reads as absent here and is reported once, by
+`shape`, so that no rule checks types. `null` is absent too (`docs/spec/api.md` 14, trap 7).
 
 Path and identity are two views of one place:
 
-    path      spec.placements[1].cityCodes[0]           where it is: what the user is told
+    path      spec.placements[1].cityCodes[0]           where it is: shown to the user
     identity  spec.placements[=texas].cityCodes[=DFW]   which one it is, wherever it moves (12.2)
 """
 
@@ -30,7 +29,7 @@ Document: TypeAlias = "Mapping[str, Json]"
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A place in a document, spelled as on the wire, and what tells it apart when elements move."""
+    """A place in a document, spelled as on the wire, and its identity when elements move."""
 
     text: str = ""
     identity: tuple[str, ...] = ()
@@ -68,7 +67,7 @@ class Text:
 class Node:
     """An object in a document.
 
-    `like` is its counterpart in another document whose order of named elements is followed. Which
+    `like` is its counterpart in another document, which gives the order of named elements. Which
     of two equal elements counts as the duplicate depends on their order, so the stored object is
     read in the order of the wanted one; `index` and path stay those of the stored object.
     """
@@ -103,11 +102,11 @@ class Node:
         return Node(self.path.field(name), value, like=like)
 
     def section(self, name: str) -> Node:
-        """The same; an empty object for a parent whose absence is no rule's business."""
+        """As `object`, with an empty one where it is absent and no rule is about its absence."""
         return self.object(name) or Node(self.path.field(name), {})
 
     def elements(self, name: str, *, named: bool = True) -> Iterator[Node]:
-        """The objects of a list, each in its place even where something else stands there."""
+        """The objects of a list; an element of another type is an empty object at its index."""
         path = self.path.field(name)
         if not named:
             for index, value in enumerate(as_list(self.content.get(name))):
@@ -130,10 +129,10 @@ class Node:
             return ((index, value, None) for index, value in enumerate(values))
         guides = dict(_numbered(as_list(self.like.get(name))))
         ranks = {known_as: rank for rank, known_as in enumerate(guides)}
-        found = list(_numbered(values))
+        entries = list(_numbered(values))
         # Elements that the other document does not have come last, in the order they have here.
-        order = sorted(range(len(found)), key=lambda at: ranks.get(found[at][0], len(ranks)))
-        return ((at, found[at][1], guides.get(found[at][0])) for at in order)
+        order = sorted(range(len(entries)), key=lambda at: ranks.get(entries[at][0], len(ranks)))
+        return ((at, entries[at][1], guides.get(entries[at][0])) for at in order)
 
 
 def _numbered(values: Iterable[Json]) -> Iterator[tuple[tuple[str, int], Json]]:

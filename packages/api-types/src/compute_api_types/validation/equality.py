@@ -1,8 +1,8 @@
 """Whether two specs mean the same, so that an update passes unread (`docs/spec/api.md` 12.2).
 
 Equal are absent and null (trap 7), two spellings of one quantity (trap 4), embedded metadata that
-is absent or empty (trap 6), and a reference whose name is absent or "" (trap 8). All else must be
-the same, types included: taking a change for none would skip every rule.
+is absent or empty (trap 6), and a reference with an absent name or "" (trap 8). All else must be
+the same, types included: a change that counts as none would skip every rule.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What the rules must be told: which cities are served, what the requester may use.
+"""Facts that the admission rules need from the plane of the request: cities served, rights.
 
-Whoever calls the rules reads these from the plane of the request. "Could not read" is a value of
-its own, because it must end in "cannot decide" and never in an empty list (`docs/spec/api.md`
-12.1).
+The caller of the rules reads them. "Could not read" is a value of its own, because it must end in
+"cannot decide"; an empty list would refuse every city (`docs/spec/api.md` 12.1).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Unknown(Enum):
     NETWORKING_OFF = auto()
     """Not served or switched off: every city counts as served, every network as usable."""
     UNREAD = auto()
-    """Not needed, or the read failed; the rules tell the two apart."""
+    """Not needed, or the read failed; the rules distinguish the two."""
 
 
 NETWORKING_OFF: Final = Unknown.NETWORKING_OFF

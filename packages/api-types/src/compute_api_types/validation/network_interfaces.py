@@ -1,7 +1,7 @@
-"""Rules 42, 43, 59 and 44: the networks of an instance, and who may use them.
+"""Rules 42, 43, 59 and 44: the networks of an instance, and the right to use them.
 
-Rule 44 needs a SubjectAccessReview per network. This module says which names to ask about and reads
-the answers; it asks nobody.
+Rule 44 needs a SubjectAccessReview per network. This module lists the names to review and evaluates
+the answers; it sends no request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def review_network_interfaces(
     template_spec: Node, namespace: str, reviews: Mapping[str, Review]
 ) -> Errors:
-    """The interfaces of a template; rule 44 looks at networks with an entry in `reviews`."""
+    """The interfaces of a template; rule 44 checks networks with an entry in `reviews`."""
     if not as_list(template_spec.content.get("networkInterfaces")):  # 42
         detail = "an instance has at least one interface"
         yield required(template_spec.path.field("networkInterfaces"), detail)

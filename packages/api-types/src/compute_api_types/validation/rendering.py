@@ -1,9 +1,9 @@
-"""Puts values a user wrote into one line of an answer: quoted, escaped and cut.
+"""Rendering of a user's values in one line of an error: quoted, escaped and cut.
 
-A refused document is echoed to terminals, audit logs and our own telemetry, so a value of a
-megabyte, a line break or a character that turns the text around must not get there. Strings appear
-in double quotes, numbers bare, objects as JSON, as in the field errors of Kubernetes
-(`docs/spec/api.md` 12.1). Nothing here raises, whatever the value.
+The error is printed by terminals, audit logs and telemetry, which must not receive a value of a
+megabyte, a line break or a character that reverses the text. Strings appear in double quotes,
+numbers bare, objects as JSON, as in the field errors of Kubernetes (`docs/spec/api.md` 12.1).
+Nothing here raises, for any value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The longest name a Kubernetes object can have is 253 characters: every legal one is shown whole.
 LONGEST_SHOWN: Final = 256
-# Objects are shown only where another type was expected; a few levels tell what was written there.
+# Objects are shown only where another type was expected; a few levels are enough.
 _DEEPEST_SHOWN: Final = 4
 # Python refuses to print integers of more than 4300 digits; 512 bits are 155, which still fit.
 _LARGEST_SHOWN_BITS: Final = 512

@@ -1,4 +1,4 @@
-"""Which project a request is about, as its user's extra says (`docs/spec/api.md` 12.1)."""
+"""The project of an admission request, from the extra of its user (`docs/spec/api.md` 12.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_PROJECT: Final = CannotDecide(
 
 
 def parse_project(extra: Document) -> str | CannotDecide:
-    """The one project that user extra names; anything unclear is never another plane's."""
+    """The one project that user extra names; an ambiguous extra names none."""
     names = as_list(extra.get(PARENT_NAME_EXTRA))
     types = as_list(extra.get(PARENT_TYPE_EXTRA))
     if extra.get(PARENT_TYPE_EXTRA) is not None and list(types) != [_PROJECT]:

@@ -1,8 +1,8 @@
 """The admission rules of `docs/spec/api.md` 12, put together: facts in, field errors out.
 
-Whoever admits a request first asks which facts are needed (`needs_locations`,
-`networks_to_review`), reads those and no others, and then calls `review_workload`. Nothing here
-reads, waits or remembers, and no document makes it raise.
+The caller first asks which facts are needed (`needs_locations`, `networks_to_review`), reads those
+and no others, and then calls `review_workload`. Nothing here reads, waits or keeps state, and no
+document makes it raise.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from compute_api_types.validation.document import Document, Node
     from compute_api_types.validation.errors import Errors, FieldError
 
-# One request may carry a megabyte of mistakes. Nobody reads beyond the first hundred, and not
-# looking for more keeps time and memory bounded.
+# One request may carry a megabyte of errors; stopping at a hundred bounds time and memory.
 MOST_ERRORS: Final = 100
 
 
@@ -56,9 +55,9 @@ def networks_to_review(wanted: Document, found: Document | None) -> tuple[str, .
 def review_workload(
     wanted: Document, found: Document | None, facts: Facts
 ) -> tuple[FieldError, ...] | CannotDecide:
-    """What speaks against a create (`found` is None) or an update, in the order of 12.3.
+    """The errors of a create (`found` is None) or an update, in the order of 12.3.
 
-    At most `MOST_ERRORS` are looked for, and one more to tell that there are others.
+    At most `MOST_ERRORS`, and one more as a sign that there are others.
     """
     if is_admitted_unread(wanted, found):
         return ()
@@ -75,13 +74,13 @@ def review_workload(
         yield from review_template_size(_template(workload), largest)  # 66
         yield from _review_rules(workload, cities, reviews)
 
-    # As on an API server, what has the wrong types is not judged further: every other error could
-    # follow from that.
+    # As on an API server, a document with wrong types is not checked further: every other error
+    # could follow from them.
     return _first(_review_types, wanted, found) or _first(review_rules, wanted, found)
 
 
 def warnings(document: Document) -> tuple[str, ...]:
-    """What to tell the user beside admitting the object (section 5)."""
+    """Warnings for the user of an object that is admitted (section 5)."""
     for placement in root(document).section("spec").elements("placements"):
         settings = placement.section("scaleSettings")
         if settings.integer("maxReplicas") is not None:
@@ -126,7 +125,7 @@ def _review_rules(
 
 
 def _needed_reviews(wanted: Document, found: Document | None, facts: Facts) -> Mapping[str, Review]:
-    """The answers rule 44 may use. An answer that is missing is one that could not be had."""
+    """The reviews that rule 44 uses; a missing one counts as failed."""
     if facts.reviews is NETWORKING_OFF:
         return {}
     answers = facts.reviews

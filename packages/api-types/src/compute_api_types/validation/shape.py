@@ -1,8 +1,8 @@
-"""Which type every field that a rule reads must have.
+"""The type of every field that an admission rule reads.
 
-An API server refuses wrong types before it asks us. Whoever calls the rules directly, and any
-object stored under another schema, still gets an answer: one Invalid per misplaced value, saying
-what is allowed. Fields that no rule reads are left to the schema.
+An API server refuses wrong types before it calls the webhook. A direct call of the rules, or an
+object stored under another schema, can still have them: each gives one Invalid with what is
+allowed. Fields that no rule reads are left to the schema.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object with these fields; others may stand beside them."""
+    """An object with these fields; it may have others."""
 
     fields: Mapping[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A map: the keys it must look at, or one shape for all of them."""
+    """A map: the shape of one key (`only`), or of all of them."""
 
     each: Shape
     only: str | None = None
@@ -145,7 +145,7 @@ def review_shape(document: Document) -> Errors:
 
 
 def _review(value: Json, shape: Shape, path: Path) -> Errors:
-    # null is absent (api.md 14, trap 7); whether something may be absent is for the rules to say.
+    # null is absent (api.md 14, trap 7); the rules decide whether a field may be absent.
     if value is None:
         return
     if isinstance(shape, Scalar):

@@ -1,7 +1,7 @@
 """Rules 1–4: the annotation with `username:<authorized_keys entry>` lines.
 
-The annotation may be as long as an object can be, so the entry is read by one pass over its
-characters and never by a pattern that could try again.
+The annotation may be as long as an object can be. Each entry is read once, character by character:
+a regular expression that backtracks could take minutes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def review_ssh_keys(template: Node) -> Errors:
     path = template.path.field("annotations").key(SSH_KEYS)
     written = template.section("metadata").members("annotations").get(SSH_KEYS)
     if written is None:
-        # 1: nobody could log in to a virtual machine without a key.
+        # 1: a virtual machine without a key allows no login.
         if template.section("spec").section("runtime").has("virtualMachine"):
             yield required(path, "a virtual machine needs at least one line username:key")
         return
@@ -71,7 +71,7 @@ def is_authorized_key(entry: str) -> bool:
     """Whether this is an entry of authorized_keys: `[options ]algorithm base64[ comment]`."""
     entry = entry.strip()
     if entry.startswith("#"):
-        # sshd skips the line, whatever follows: nobody could log in with it.
+        # sshd skips the line as a comment: it allows no login.
         return False
     algorithm, rest = _split_word(entry)
     if algorithm not in ALGORITHMS:

@@ -1,7 +1,7 @@
 """Rules 57 and 58: which labels and annotations a template may carry.
 
-They are copied to Instances, where keys under our prefixes are evidence of identity; a tenant who
-could write them could pass an Instance off as another's.
+They are copied to Instances, where keys under our prefixes are evidence of identity: a tenant with
+the right to write them could pass an Instance off as another tenant's.
 """
 
 from __future__ import annotations

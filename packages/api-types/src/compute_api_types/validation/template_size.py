@@ -1,8 +1,8 @@
-"""Rule 66: what a template may weigh.
+"""Rule 66: the size limit of a template.
 
 A template is copied into a deployment per city, to the hub and into every Instance, and cached by
 each operator on the way: one of a megabyte costs the platform a hundred. The size is counted
-without building the JSON, and not beyond the point from which it makes no difference.
+without building the JSON.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ def review_template_size(template: Node, largest: int) -> Errors:
         yield forbidden(template.path, _DETAIL.format(size=size, limit=largest))
 
 
-def derive_largest(found: Node | None) -> int:
+def derive_largest(stored: Node | None) -> int:
     """The limit for an update: a template that was stored larger may stay as large, not grow."""
-    return LARGEST_TEMPLATE if found is None else max(LARGEST_TEMPLATE, measure_json(found.content))
+    if stored is None:
+        return LARGEST_TEMPLATE
+    return max(LARGEST_TEMPLATE, measure_json(stored.content))
 
 
 def measure_json(value: Json) -> int:
@@ -42,18 +44,18 @@ def measure_json(value: Json) -> int:
     size = 0
     waiting: list[Json] = [value]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, str):
-            size += _measure_text(found)
-        elif isinstance(found, Mapping):
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            size += _measure_text(inner)
+        elif isinstance(inner, Mapping):
             # Braces, a colon after each name and a comma before each but the first.
-            size += 2 + max(0, 2 * len(found) - 1) + sum(map(_measure_text, found))
-            waiting.extend(found.values())
-        elif isinstance(found, Sequence):
-            size += 2 + max(0, len(found) - 1)
-            waiting.extend(found)
+            size += 2 + max(0, 2 * len(inner) - 1) + sum(map(_measure_text, inner))
+            waiting.extend(inner.values())
+        elif isinstance(inner, Sequence):
+            size += 2 + max(0, len(inner) - 1)
+            waiting.extend(inner)
         else:
-            size += _measure_scalar(found)
+            size += _measure_scalar(inner)
     return size
 
 
@@ -63,7 +65,7 @@ def _measure_scalar(value: float | bool | None) -> int:
     if value is False:
         return 5
     if isinstance(value, int):
-        # Printing an integer of any length takes long; bits tell its digits closely enough.
+        # Printing a very long integer is slow; its bits give the number of digits closely enough.
         return max(1, value.bit_length() * 3 // 10 + 1)
     return len(repr(value))
 

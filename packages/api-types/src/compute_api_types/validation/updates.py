@@ -1,8 +1,8 @@
 """Which errors an update brings in (`docs/spec/api.md` 12.2).
 
-An object may hold errors from a time when nobody checked, or lose a city later. Its owner must
-still be able to edit it elsewhere, so only errors that the stored object does not have are held
-against an update.
+A stored object may have errors from before a rule existed, or lose a city later. Its owner must
+still be able to edit its other fields, so an update is refused only for errors that the stored
+object does not have.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def _value_identity(value: Json | Amount) -> Identity:
     if isinstance(value, str | int | float | None):
         # 1 equals True to Python, and is another value on the wire.
         return (type(value).__name__, value)
-    # Lists and objects occur only where another type was expected: what is shown of them tells them
-    # apart enough.
+    # Lists and objects occur only where another type was expected: their rendered text is identity
+    # enough.
     return ("nested", render(value))

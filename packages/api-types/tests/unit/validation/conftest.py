@@ -150,8 +150,8 @@ def build() -> Build:
 def judge() -> Judge:
     """Errors as the tables write them, `Required spec.placements`, in order."""
 
-    def judge(wanted: Document, found: Document | None, facts: Facts) -> list[str] | CannotDecide:
-        errors = review_workload(wanted, found, facts)
+    def judge(wanted: Document, stored: Document | None, facts: Facts) -> list[str] | CannotDecide:
+        errors = review_workload(wanted, stored, facts)
         if isinstance(errors, CannotDecide):
             return errors
         words = {kind: word for word, kind in KINDS.items()}
@@ -173,5 +173,5 @@ def spell() -> Spell:
 
 @pytest.fixture
 def ssh_key() -> Callable[[str], str]:
-    """An `algorithm base64` pair whose blob names the algorithm."""
+    """An `algorithm base64` pair; the blob names the algorithm."""
     return an_ssh_key

@@ -90,7 +90,7 @@ class Case:
     expected: tuple[str, ...] | CannotDecide = ()
     facts: Facts = DFW
     # Changes that make the stored object of an update; None is a create.
-    found: Mapping[str, Json] | None = None
+    stored: Mapping[str, Json] | None = None
     reads_nothing: bool = field(default=False)
 
 
@@ -303,7 +303,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
         Case(
             "sandbox",
             {"C.image": "registry.tld/image:new", "P[0].cityCodes": ["GONE"]},
-            found={"P[0].cityCodes": ["GONE"]},
+            stored={"P[0].cityCodes": ["GONE"]},
         ),
     ),
     43: (
@@ -311,7 +311,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"C.image": "registry.tld/image:new", "P[0].cityCodes": ["GONE", "NEVER"]},
             ("NotSupported P[0].cityCodes[1]",),
-            found={"P[0].cityCodes": ["GONE"]},
+            stored={"P[0].cityCodes": ["GONE"]},
         ),
     ),
     44: (
@@ -319,7 +319,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"P": [a_placement("new", "LHR"), a_placement("Not Legal", "GONE")]},
             facts=DFW_AND_LHR,
-            found={"P": [a_placement("Not Legal", "GONE")]},
+            stored={"P": [a_placement("Not Legal", "GONE")]},
         ),
     ),
     45: (
@@ -328,7 +328,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             {"P": [a_placement("a", "DFW"), a_placement("a", "LHR"), a_placement("a", "AMS")]},
             ("Duplicate P[2].name",),
             facts=Facts("acme", frozenset({"DFW", "LHR", "AMS"}), ALLOWED),
-            found={"P": [a_placement("a", "DFW"), a_placement("a", "LHR")]},
+            stored={"P": [a_placement("a", "DFW"), a_placement("a", "LHR")]},
         ),
     ),
     46: (
@@ -336,7 +336,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"P[0].scaleSettings.minReplicas": 0},
             ("Invalid P[0].scaleSettings.minReplicas",),
-            found={},
+            stored={},
         ),
     ),
     47: (
@@ -344,7 +344,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"P": [], "metadata.labels": {"app": "web"}},
             facts=NOTHING_READ,
-            found={"P": []},
+            stored={"P": []},
             reads_nothing=True,
         ),
     ),
@@ -353,7 +353,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"P": [a_placement("", "NEW")], "metadata.deletionTimestamp": "2026-06-20T09:00:00Z"},
             facts=NOTHING_READ,
-            found={},
+            stored={},
             reads_nothing=True,
         ),
     ),
@@ -362,7 +362,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             {"P[0].scaleSettings.minReplicas": 3},
             facts=REVIEW_DENIED,
-            found={},
+            stored={},
         ),
     ),
     50: (
@@ -371,13 +371,13 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             {"S.networkInterfaces[0].network.name": "other"},
             ("Forbidden S.networkInterfaces[0].network",),
             facts=REVIEW_DENIED,
-            found={},
+            stored={},
         ),
     ),
     51: (
         Case("sandbox", {}, NOT_AVAILABLE, NOTHING_READ),
-        Case("sandbox", {"P[0].cityCodes[1]": "LHR"}, NOT_AVAILABLE, NOTHING_READ, found={}),
-        Case("sandbox", {"P[0].scaleSettings.minReplicas": 3}, (), NOTHING_READ, found={}),
+        Case("sandbox", {"P[0].cityCodes[1]": "LHR"}, NOT_AVAILABLE, NOTHING_READ, stored={}),
+        Case("sandbox", {"P[0].scaleSettings.minReplicas": 3}, (), NOTHING_READ, stored={}),
     ),
     53: (
         Case(
@@ -415,14 +415,14 @@ def test_the_errors_of_the_case_come_in_order(
 ) -> None:
     for case in cases:
         wanted = build(case.start, case.changes)
-        found = None if case.found is None else build(case.start, case.found)
+        stored = None if case.stored is None else build(case.start, case.stored)
         expected = case.expected
-        assert judge(wanted, found, case.facts) == (
+        assert judge(wanted, stored, case.facts) == (
             expected if isinstance(expected, CannotDecide) else spell(expected)
         )
         if case.reads_nothing:
-            assert not needs_locations(wanted, found)
-            assert networks_to_review(wanted, found) == ()
+            assert not needs_locations(wanted, stored)
+            assert networks_to_review(wanted, stored) == ()
 
 
 @pytest.mark.parametrize(

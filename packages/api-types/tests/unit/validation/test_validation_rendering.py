@@ -122,7 +122,7 @@ def test_a_key_in_a_path_is_escaped_and_cut() -> None:
     assert len(path.text) < LONGEST_SHOWN + 20
 
 
-def test_one_error_is_told_in_a_sentence(build: Build) -> None:
+def test_one_error_is_one_sentence(build: Build) -> None:
     document = build("sandbox", {"P[0].name": ""})
     errors = review_workload(document, None, FACTS)
     assert isinstance(errors, tuple)

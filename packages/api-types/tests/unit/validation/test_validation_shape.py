@@ -1,4 +1,4 @@
-"""Values of the wrong type: a field error that says what is allowed, never an exception."""
+"""Values of the wrong type: a field error with what is allowed, never an exception."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ WRONG: Final[Mapping[str, tuple[Json, str]]] = {
 @pytest.mark.parametrize(
     ("path", "value", "detail"), [(path, *wrong) for path, wrong in WRONG.items()], ids=WRONG
 )
-def test_a_value_of_the_wrong_type_is_invalid_and_nothing_else_is_said(
+def test_a_value_of_the_wrong_type_is_invalid_and_the_only_error(
     path: str, value: Json, detail: str, build: Build
 ) -> None:
     document = build("sandbox", {path: value})
     errors = review_workload(document, None, FACTS)
     assert isinstance(errors, tuple)
-    found = [(error.kind, error.path.text, error.value, error.detail) for error in errors]
-    assert found == [(ErrorKind.INVALID, path, value, detail)]
+    reported = [(error.kind, error.path.text, error.value, error.detail) for error in errors]
+    assert reported == [(ErrorKind.INVALID, path, value, detail)]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_smallest_int32_is_left_to_the_rules(build: Build) -> None:
         ("10Gi", True, ["must be at least 25Gi for datumcloud/ubuntu-2204-lts"]),
     ],
 )
-def test_a_wrong_size_says_which_sizes_are_right(
+def test_the_error_of_a_wrong_size_has_the_sizes_allowed(
     storage: str, *, from_image: bool, details: list[str], build: Build
 ) -> None:
     spec: dict[str, Json] = {"resources": {"requests": {"storage": storage}}}
@@ -181,11 +181,11 @@ def test_a_legacy_wrong_type_does_not_block_an_edit_elsewhere(build: Build) -> N
         "P[0].scaleSettings.metrics": [{"resource": {"target": {"value": 1.5}}}],
         "P[0].scaleSettings.maxReplicas": 3,
     }
-    found = build("sandbox", legacy)
+    stored = build("sandbox", legacy)
     wanted = build("sandbox", {**legacy, "P[0].scaleSettings.minReplicas": 2})
-    assert review_workload(wanted, found, FACTS) == ()
+    assert review_workload(wanted, stored, FACTS) == ()
     worse = build("sandbox", {**legacy, "S.location": "here"})
-    errors = review_workload(worse, found, FACTS)
+    errors = review_workload(worse, stored, FACTS)
     assert isinstance(errors, tuple)
     assert [error.path.text for error in errors] == ["spec.template.spec.location"]
 

@@ -73,7 +73,7 @@ def test_the_types_the_rules_expect_are_those_of_the_schema() -> None:
     assert list(disagreements(WORKLOAD.fields["spec"], spec, "spec")) == []
 
 
-def test_named_lists_are_those_whose_elements_have_a_name() -> None:
+def test_named_lists_are_those_of_elements_with_a_name() -> None:
     def lists(shape: Shape, path: str) -> Iterator[tuple[str, bool]]:
         if isinstance(shape, Fields):
             for name, inner in shape.fields.items():

@@ -26,8 +26,8 @@ def weighing(build: Build, length: int, **changes: Json) -> Document:
     return build("sandbox", {"C.env": env, **changes})
 
 
-def errors(wanted: Document, found: Document | None = None) -> list[str]:
-    verdict = review_workload(wanted, found, FACTS)
+def errors(wanted: Document, stored: Document | None = None) -> list[str]:
+    verdict = review_workload(wanted, stored, FACTS)
     assert not isinstance(verdict, CannotDecide)
     return [error.text for error in verdict]
 
@@ -84,7 +84,7 @@ def test_a_template_stored_heavier_is_edited_elsewhere_or_smaller_and_never_grow
 )
 def test_a_value_is_measured_as_compact_json(value: Json) -> None:
     written = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    # Digits are told from bits: one more or less.
+    # Digits are derived from bits: one more or less.
     assert abs(measure_json(value) - len(written.encode())) <= 1
 
 

@@ -58,10 +58,10 @@ def test_only_networks_the_stored_object_does_not_use_are_reviewed(build: Build)
 
 
 def test_a_network_of_another_namespace_is_no_proof_for_the_own_one(build: Build) -> None:
-    found = build("sandbox", {"S.networkInterfaces[0].network.namespace": "other"})
+    stored = build("sandbox", {"S.networkInterfaces[0].network.namespace": "other"})
     wanted = build("sandbox", {"S.networkInterfaces[0].network.namespace": "default"})
-    assert networks_to_review(wanted, found) == ("default",)
-    assert networks_to_review(found, wanted) == ()
+    assert networks_to_review(wanted, stored) == ("default",)
+    assert networks_to_review(stored, wanted) == ()
 
 
 def test_locations_are_needed_for_new_cities_only(build: Build) -> None:
@@ -86,14 +86,12 @@ def test_known_cities_are_not_held_against_cities_that_were_there(
     build: Build, judge: Judge
 ) -> None:
     # The placement is renamed, so its error would be another one; Locations are not needed for it.
-    found = build("sandbox", {"P": [a_placement("a", "GONE")]})
+    stored = build("sandbox", {"P": [a_placement("a", "GONE")]})
     wanted = build("sandbox", {"P": [a_placement("b", "GONE")]})
-    assert judge(wanted, found, FACTS) == []
+    assert judge(wanted, stored, FACTS) == []
 
 
-def test_a_create_is_judged_whatever_its_metadata_says(
-    build: Build, judge: Judge, spell: Spell
-) -> None:
+def test_a_create_is_reviewed_with_any_metadata(build: Build, judge: Judge, spell: Spell) -> None:
     document = build("sandbox", {"metadata.deletionTimestamp": "2026-06-20T09:00:00Z", "P": []})
     assert judge(document, None, FACTS) == spell(("Required spec.placements",))
 
@@ -152,20 +150,20 @@ MOVED: Final[Mapping[str, tuple[dict[str, Json], dict[str, Json]]]] = {
 def test_moving_elements_brings_no_error_in(
     before: dict[str, Json], after: dict[str, Json], build: Build, judge: Judge
 ) -> None:
-    found, wanted = build("sandbox", before), build("sandbox", after)
+    stored, wanted = build("sandbox", before), build("sandbox", after)
     facts = Facts("acme", frozenset({"DFW", "LHR", "dfw"}), {"default": Review.ALLOWED})
-    assert judge(found, None, facts), "the example must have an error to move"
-    assert judge(wanted, found, facts) == []
-    assert judge(found, wanted, facts) == []
+    assert judge(stored, None, facts), "the example must have an error to move"
+    assert judge(wanted, stored, facts) == []
+    assert judge(stored, wanted, facts) == []
 
 
 def test_a_third_of_a_kind_is_an_error_wherever_it_is_put(
     build: Build, judge: Judge, spell: Spell
 ) -> None:
     facts = Facts("acme", frozenset({"DFW", "dfw", "Dfw"}), {"default": Review.ALLOWED})
-    found = build("sandbox", {"P": [a_placement("a", "DFW"), a_placement("b", "dfw")]})
+    stored = build("sandbox", {"P": [a_placement("a", "DFW"), a_placement("b", "dfw")]})
     first = [a_placement("c", "Dfw"), a_placement("a", "DFW"), a_placement("b", "dfw")]
-    assert judge(build("sandbox", {"P": first}), found, facts) == spell(
+    assert judge(build("sandbox", {"P": first}), stored, facts) == spell(
         ("Duplicate P[1].cityCodes[0]",)
     )
 
@@ -175,9 +173,9 @@ def test_another_boot_volume_is_judged_though_it_only_moved(
 ) -> None:
     machine = "S.runtime.virtualMachine.volumeAttachments"
     data: dict[str, Json] = {"S.volumes[1]": {"name": "data", "secret": {}}}
-    found = build("vm", {**data, machine: [{"name": "boot"}, {"name": "data"}]})
+    stored = build("vm", {**data, machine: [{"name": "boot"}, {"name": "data"}]})
     wanted = build("vm", {**data, machine: [{"name": "data"}, {"name": "boot"}]})
-    assert judge(wanted, found, FACTS) == spell((f"Required {machine}[0].name",))
+    assert judge(wanted, stored, FACTS) == spell((f"Required {machine}[0].name",))
 
 
 def test_a_default_device_name_that_collides_after_a_move_is_an_error(
@@ -185,27 +183,27 @@ def test_a_default_device_name_that_collides_after_a_move_is_an_error(
 ) -> None:
     uses: dict[str, Json] = {"C.volumeAttachments": [{"name": "a"}, {"name": "b"}]}
     one, other = a_secret("a"), a_secret("b", "persistent-disk-1")
-    found = build("sandbox", {**uses, "S.volumes": [one, other]})
+    stored = build("sandbox", {**uses, "S.volumes": [one, other]})
     wanted = build("sandbox", {**uses, "S.volumes": [other, one]})
     # At its new place `a` becomes persistent-disk-1, which `b` has already.
-    assert judge(found, None, FACTS) == []
-    assert judge(wanted, found, FACTS) == spell(("Duplicate S.volumes[1].disk.deviceName",))
+    assert judge(stored, None, FACTS) == []
+    assert judge(wanted, stored, FACTS) == spell(("Duplicate S.volumes[1].disk.deviceName",))
 
 
 def test_an_element_that_has_no_name_is_known_by_its_place(
     build: Build, judge: Judge, spell: Spell
 ) -> None:
-    found = build("sandbox", networks("a", "Not Legal"))
+    stored = build("sandbox", networks("a", "Not Legal"))
     wanted = build("sandbox", networks("Not Legal", "a"))
-    assert judge(wanted, found, FACTS) == spell(("Invalid S.networkInterfaces[0].network.name",))
+    assert judge(wanted, stored, FACTS) == spell(("Invalid S.networkInterfaces[0].network.name",))
 
 
 def test_an_error_with_another_value_is_another_error(
     build: Build, judge: Judge, spell: Spell
 ) -> None:
-    found = build("sandbox", {"P[0].scaleSettings.minReplicas": 5000})
+    stored = build("sandbox", {"P[0].scaleSettings.minReplicas": 5000})
     wanted = build("sandbox", {"P[0].scaleSettings.minReplicas": 4000})
-    assert judge(wanted, found, FACTS) == spell(("Invalid P[0].scaleSettings.minReplicas",))
+    assert judge(wanted, stored, FACTS) == spell(("Invalid P[0].scaleSettings.minReplicas",))
 
 
 def test_one_amount_in_two_spellings_is_one_error(build: Build, judge: Judge) -> None:
@@ -216,21 +214,21 @@ def test_one_amount_in_two_spellings_is_one_error(build: Build, judge: Judge) ->
             "C.volumeAttachments": [{"name": "a"}],
         }
 
-    found = build("sandbox", sized("1Gi"))
+    stored = build("sandbox", sized("1Gi"))
     wanted = build("sandbox", {**sized("1024Mi"), **EDIT, **sized("1024Mi")})
-    assert judge(wanted, found, FACTS) == []
-    assert judge(build("sandbox", sized("2Gi")), found, FACTS) != []
+    assert judge(wanted, stored, FACTS) == []
+    assert judge(build("sandbox", sized("2Gi")), stored, FACTS) != []
 
 
 def test_two_errors_of_one_value_are_cancelled_one_by_one(
     build: Build, judge: Judge, spell: Spell
 ) -> None:
     # 63 characters too long and not a label: the stored object has both, the wanted one as well.
-    found = build("sandbox", {"C.name": "A" * 64})
-    assert judge(build("sandbox", {"C.name": "A" * 64, **EDIT}), found, FACTS) == []
+    stored = build("sandbox", {"C.name": "A" * 64})
+    assert judge(build("sandbox", {"C.name": "A" * 64, **EDIT}), stored, FACTS) == []
     # Another name is another element, and both errors are new.
     other = build("sandbox", {"C.name": "B" * 64})
-    assert judge(other, found, FACTS) == spell(("Invalid C.name", "Invalid C.name"))
+    assert judge(other, stored, FACTS) == spell(("Invalid C.name", "Invalid C.name"))
 
 
 def test_objects_without_spec_are_compared(judge: Judge) -> None:
