@@ -1,4 +1,4 @@
-"""What the tests of quota-client share: a loop whose time is virtual, a fake Milo, a few builders.
+"""Fixtures of the tests of quota-client: a loop with virtual time, a fake Milo, a few builders.
 
 Waiting costs nothing here: when nothing is left to do but wait, the clock jumps. A test that talks
 to sockets or processes asks for `real_time`, because those do not hear the clock.
@@ -93,7 +93,7 @@ def enter_real_time() -> Callable[[], None]:
 
 @pytest.fixture
 async def real_time(enter_real_time: Callable[[], None]) -> None:
-    """For a test that talks to sockets or processes: its loop waits as long as it says."""
+    """For a test that uses sockets or processes: its loop waits in real time."""
     enter_real_time()
 
 
@@ -128,7 +128,7 @@ async def fake(now: Callable[[], timedelta]) -> FakeQuota:
 
 @pytest.fixture
 async def quota(fake: FakeQuota) -> AsyncIterator[QuotaClient]:
-    """A client of the fake whose dice always fall in the middle."""
+    """A client of the fake with a constant for randomness."""
     surroundings = Surroundings(chance=lambda: 0.5, wall_clock=fake.knobs.now)
     async with fake.client(surroundings=surroundings) as client:
         yield client

@@ -5,7 +5,7 @@
         case Granted(): ...
 
 Verdicts are values, errors are exceptions (`_exceptions` draws the tree), and an error never
-grants. Async only. All modules are private but `testing`; what may be used is in `__all__`.
+grants. Async only. All modules but `testing` are private; the public names are in `__all__`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from compute_quota_client._backoff import DenialBackoff
 from compute_quota_client._client import QuotaClient
 from compute_quota_client._config import QuotaSettings
+from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import (
     Cause,
     Operation,
@@ -37,7 +38,6 @@ from compute_quota_client._models import (
     project_ref,
 )
 from compute_quota_client._project import ProjectQuota
-from compute_quota_client._surroundings import Surroundings
 from compute_quota_client._telemetry import Outcome, Telemetry
 from compute_quota_client._tracker import ClaimTracker, Following
 from compute_quota_client._verdicts import (

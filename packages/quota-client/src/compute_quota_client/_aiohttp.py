@@ -1,8 +1,8 @@
-"""Carries httpx requests on aiohttp, for services that send many: a third of the CPU time.
+"""An httpx transport on aiohttp, for services that send many requests: a third of the CPU time.
 
-The seam is httpx's own transport, so everything above it, its errors among it, is the same on
-either. Only limits, TLS and errors are translated here; nothing is decided. Imported only where the
-settings ask for it (`QuotaSettings.http`), since aiohttp is not a dependency of this library.
+It has the interface of httpx's own transport, so that the rest of the library, its errors included,
+is the same on either. Only limits, TLS and errors are translated here. Imported only where
+`QuotaSettings.http` selects it, since aiohttp is not a dependency of this library.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Generator, Mapping
 
-# What httpx has put into a request and aiohttp writes by itself, from the same facts.
+# Headers that httpx sets and aiohttp writes by itself, with the same values.
 _WRITTEN: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
-# What aiohttp would add and httpx has not asked for.
+# Headers that aiohttp would add and httpx has not set.
 _NOT_ADDED: Final = ("Accept-Encoding", "Content-Type", "User-Agent")
 _FOREVER: Final = 3600.0
 
@@ -34,7 +34,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     def __init__(self, context: ssl.SSLContext, limits: httpx.Limits) -> None:
         self._context = context
         self._limits = limits
-        # Waited for here and not in aiohttp, which would not say what it was that took too long.
+        # Waited for here: a timeout of aiohttp does not name the wait for a connection.
         most = limits.max_connections
         self._free = None if most is None else asyncio.Semaphore(most)
         self._session: aiohttp.ClientSession | None = None
@@ -109,7 +109,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             self._free.release()
 
     async def close_body(self, response: aiohttp.ClientResponse) -> None:
-        """An answer was read, or is given up: a connection that is not at its end is of no use."""
+        """Frees the connection; closes it where the answer was not read to its end."""
         if response.content.at_eof():
             response.release()
         else:
@@ -121,12 +121,12 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-            # Closed connections are let go of in the loop's next round, which may be its last.
+            # Closed connections are freed in the loop's next iteration, which may be its last.
             await asyncio.sleep(0)
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer, as it comes."""
+    """The body of an answer, chunk by chunk."""
 
     def __init__(
         self, transport: AiohttpTransport, request: httpx.Request, response: aiohttp.ClientResponse
@@ -151,13 +151,13 @@ class _Body(httpx.AsyncByteStream):
 
 @contextlib.contextmanager
 def _translated(request: httpx.Request) -> Generator[None, None, None]:
-    """Errors in the words of httpx, whose classes say what is known of the request."""
+    """Errors of aiohttp as those of httpx, which distinguish how far the request got."""
     try:
         yield
     except aiohttp.ConnectionTimeoutError as error:
         raise httpx.ConnectTimeout(str(error), request=request) from error
     except (aiohttp.ServerTimeoutError, TimeoutError) as error:
-        # Our own patience is the caller's to read: it comes as a cancellation, not as this.
+        # Our own deadline does not come here: it is a cancellation until its scope ends.
         raise httpx.ReadTimeout(str(error), request=request) from error
     except aiohttp.ClientConnectorError as error:
         raise httpx.ConnectError(type(error).__name__, request=request) from error

@@ -1,4 +1,4 @@
-"""From an HTTP answer to the error it means; pure, the one place that knows what a status means.
+"""The error that an HTTP answer means; pure, and the only module that maps HTTP statuses to errors.
 
     401            QuotaAuthError
     403, 422       QuotaRejectedError
@@ -8,7 +8,7 @@
     anything else  QuotaProtocolError
 
 404 on read, adopt and release is no error (`Absent`), nor are 409 on create, and 409 and 422 on
-adopt: operations look for those before they come here.
+adopt: the operations handle those statuses first.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Attempt:
     target: str = ""
 
     def describe(self, cause: str) -> str:
-        """The sentence an error says: gerund, object, place, cause."""
+        """The message of an error: gerund, object, project, cause."""
         target = f" {self.target!r}" if self.target else ""
         return f"{GERUNDS[self.operation]}{target} in project {self.project!r}: {cause}"
 
     def unavailable(self, cause: str, status: int | None = None) -> QuotaUnavailableError:
-        """The plane cannot be asked, for this cause."""
+        """The plane is unavailable, for this cause."""
         return QuotaUnavailableError(
             self.describe(cause), project=self.project, operation=self.operation, status=status
         )
@@ -87,7 +87,7 @@ class Attempt:
         )
 
     def auth(self, cause: str, status: int | None = None) -> QuotaAuthError:
-        """The credential does not serve."""
+        """The credential is refused or cannot be read."""
         return QuotaAuthError(
             self.describe(cause), project=self.project, operation=self.operation, status=status
         )
@@ -104,7 +104,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A complete HTTP answer; `body` has the credential it may quote blotted out."""
+    """A complete HTTP answer; in `body` of a failure the credential is redacted."""
 
     status: int
     body: bytes
@@ -156,15 +156,13 @@ def _class_of(
 
 
 def causes_of(failure: WireFailure) -> tuple[Cause, ...]:
-    """What exactly was refused: told in details, or wrapped as text, as Milo does; empty where
-    neither is readable.
-    """
+    """The refused fields, from `details` or from Milo's message; empty where neither has any."""
     if failure.details and failure.details.causes:
         return tuple(Cause(cut(c.field), cut(c.message)) for c in failure.details.causes)
-    found = _INVALID.search(failure.message)
-    if found is None:
+    match = _INVALID.search(failure.message)
+    if match is None:
         return ()
-    errors = found["errors"]
+    errors = match["errors"]
     # The list's own closing bracket; an error that ends in a bracketed list keeps its own.
     if errors.endswith("]") and errors.count("]") > errors.count("["):
         errors = errors[:-1]

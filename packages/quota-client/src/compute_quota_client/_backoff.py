@@ -1,8 +1,8 @@
-"""When to ask again after a denial; pure.
+"""The schedule of new claims after a denial; pure.
 
-A denied claim is deleted at once and made again later (docs/spec/quota.md A7). This says when, the
-same for the same seed, so that a restarted process keeps the schedule and a thousand denied claims
-do not return in the same second.
+A denied claim is deleted at once and created again later (docs/spec/quota.md A7). The times depend
+on a seed, so that a restarted process keeps the schedule and a thousand denied claims do not return
+in the same second.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Whether a project plane may be asked at all; pure, the clock is an argument.
+"""The circuit breaker of one project plane; pure, the clock is an argument.
 
     closed ──5 failed requests in a row──▶ open ──its time comes──▶ one probe ──succeeds──▶ closed
                                             ▲                          │
                                             └──fails: twice the wait───┘
 
-One per project, so that a project plane that is away costs its own callers nothing but an error at
-once, and nobody else anything. A 429 is neither failure nor success: the plane answered, but says
-nothing about its health.
+One per project, so that callers of an unavailable plane get an error at once instead of a timeout,
+and callers of other projects are not affected. A 429 is neither failure nor success: it is no sign
+of the plane's health.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEGINNING: Final = timedelta(0)
 
 
 class Admission(Enum):
-    """Leave to send one request; how it ended is told to the circuit together with it."""
+    """Permission to send one request; it is passed to `record_…` with the result."""
 
     ORDINARY = "ordinary"
     PROBE = "probe"
@@ -46,7 +46,7 @@ class Circuit:
         return self._failures >= FAILURES_TO_OPEN
 
     def admit(self, now: timedelta) -> Admission | None:
-        """Leave to send a request now, or None."""
+        """Permission to send a request now, or None."""
         if not self.is_open:
             return Admission.ORDINARY
         if self._probing or now < self._probe_at:
@@ -55,7 +55,7 @@ class Circuit:
         return Admission.PROBE
 
     def record_success(self) -> None:
-        """The plane answered, to whichever request."""
+        """The plane answered a request."""
         self._failures = 0
         self._probes_failed = 0
         self._probing = False
@@ -66,15 +66,13 @@ class Circuit:
             self._probing = False
             self._probes_failed += 1
         elif self.is_open:
-            # One of many that were under way when it opened: it says nothing that is not known.
+            # One of many requests in flight when the circuit opened: it adds nothing.
             return
         self._failures += 1
         if self.is_open:
             self._probe_at = now + spread_delay(self._probes_failed, self._chance)
 
     def record_nothing(self, admission: Admission) -> None:
-        """The request ended without saying anything about the plane: 429, given up, no connection
-        free.
-        """
+        """The request ended without a sign of the plane's health: 429, cancelled, no connection."""
         if admission is Admission.PROBE:
             self._probing = False

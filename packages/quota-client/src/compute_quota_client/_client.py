@@ -3,7 +3,7 @@
     async with QuotaClient.from_kubeconfig("/etc/quota/kubeconfig") as quota:
         verdict = await quota.project("acme").claim(wanted)
 
-It puts together what the other modules do and holds nothing but them.
+It only connects the other modules and has no state of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from compute_quota_client._config import QuotaSettings
 from compute_quota_client._connections import Connections
 from compute_quota_client._credentials import Credentials, FixedCredentials, KubeconfigCredentials
+from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import QuotaUsageError
 from compute_quota_client._exchange import Exchanges
 from compute_quota_client._kubeconfig import Kubeconfig
@@ -22,7 +23,6 @@ from compute_quota_client._project import ProjectQuota
 from compute_quota_client._projects import ProjectStates
 from compute_quota_client._requests import PlaneRequests
 from compute_quota_client._sender import Sender
-from compute_quota_client._surroundings import Surroundings
 from compute_quota_client._tracking import Watches
 from compute_quota_client._urls import origin_of, plane_urls
 
@@ -38,9 +38,9 @@ _DEFAULT_SURROUNDINGS = Surroundings()
 class QuotaClient:
     """One quota server and all its projects; an async context manager.
 
-    Build it with `from_kubeconfig`. Built directly it has no credential of its own, and asks
-    `server` by `transport`: for tests (`compute_quota_client.testing.FakeQuota`) and for transports
-    that bring theirs.
+    Build it with `from_kubeconfig`. Built directly it has no credential of its own, and sends
+    requests to `server` by `transport`: for tests (`compute_quota_client.testing.FakeQuota`) and
+    for transports that add a credential.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class QuotaClient:
         self._origin = origin_of(server)
         self._settings = settings
         known = credentials or FixedCredentials(Material(origin=self._origin))
-        self._connections = Connections(known.found, transport, settings.http)
+        self._connections = Connections(known.last_read, transport, settings.http)
         self._states = ProjectStates(surroundings.chance)
         self._exchanges = Exchanges(self._connections, settings.user_agent, surroundings.wall_clock)
         self._sender = Sender(
             exchanges=self._exchanges,
             credentials=known,
             states=self._states,
-            surroundings=surroundings,
+            dependencies=surroundings,
         )
         self._watches = Watches(surroundings)
 
@@ -84,14 +84,14 @@ class QuotaClient:
             QuotaUsageError: the kubeconfig is refused; names the field.
         """
         kubeconfig = Kubeconfig(Path(path), context, settings.allow_exec)
-        found = kubeconfig.load()
-        credentials = KubeconfigCredentials(kubeconfig, found, surroundings.wall_clock)
+        material = kubeconfig.load()
+        credentials = KubeconfigCredentials(kubeconfig, material, surroundings.wall_clock)
         return cls(
-            found.origin, settings=settings, surroundings=surroundings, credentials=credentials
+            material.origin, settings=settings, surroundings=surroundings, credentials=credentials
         )
 
     def project(self, name: str) -> ProjectQuota:
-        """Quota in one project; nothing is sent, and whether the project exists is not asked.
+        """Quota in one project; nothing is sent, and whether the project exists is not checked.
 
         Raises:
             QuotaUsageError: the name is not a DNS label, or the client is closed.

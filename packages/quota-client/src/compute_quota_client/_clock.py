@@ -1,9 +1,8 @@
-"""How late it is on the running event loop.
+"""The clocks of the library: the running event loop's, and wall time.
 
-All waiting and all limits of this library follow the loop's clock (`loop.time`, `asyncio.sleep`,
-`asyncio.timeout`), so whoever runs it on a loop with virtual time has all of it in virtual time.
-Wall time is needed in two places only, dates in headers and ends of credentials, and is an argument
-there.
+All waits and limits follow the loop's clock (`loop.time`, `asyncio.sleep`, `asyncio.timeout`), so
+that a test on a loop with virtual time waits for nothing. Wall time is needed in two places only,
+dates in headers and ends of credentials, and is an argument there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a caller may set; checked when built, an unknown field is refused.
+"""Settings of a client; checked when built, an unknown field is refused.
 
-Limits that keep a process healthy (tries, timeouts, connections) are not here: they are constants
-beside the code that keeps them, since a setting nobody has a reason to change is a way to be wrong.
+Limits (tries, timeouts, connections) are not settings: they are constants beside the code that uses
+them, since no caller has a reason to change them and a wrong value could stop a process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 DISTRIBUTION: Final = "datum-compute-quota-client"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 _HEADER_TEXT: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
-# Kubernetes cuts nothing here: a field manager over 128 characters is refused on every write.
+# Kubernetes refuses every write with a longer field manager.
 _MAX_FIELD_MANAGER: Final = 128
 
 
@@ -49,7 +49,7 @@ Http: TypeAlias = Literal["httpcore", "aiohttp"]
 
 
 class QuotaSettings(BaseModel):
-    """How a client presents itself and where it finds project planes."""
+    """The identity of a client in its requests, and the address of project planes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,7 +59,7 @@ class QuotaSettings(BaseModel):
     """The `User-Agent` of every request."""
 
     field_manager: Annotated[str, AfterValidator(_checked_field_manager)] = DISTRIBUTION
-    """Whose fields a create or an adoption writes."""
+    """The field manager of a create or an adoption."""
 
     base_path: Annotated[str, AfterValidator(_checked_base_path)] = ""
     """Put in front of every path; the path of the kubeconfig's own server is dropped."""
@@ -70,8 +70,8 @@ class QuotaSettings(BaseModel):
     """
 
     http: Literal["httpcore", "aiohttp"] = "httpcore"
-    """What carries the requests: httpx's own library, or aiohttp, which needs the extra of that
-    name and a third of the CPU time.
+    """The HTTP library: httpx's own, or aiohttp, which needs the extra of that name and a third of
+    the CPU time.
     """
 
     allow_exec: bool = False

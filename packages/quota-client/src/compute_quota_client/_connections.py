@@ -1,12 +1,12 @@
 """The connections of one client: one pool for requests, one for watches, both on one SSL context.
 
-All projects share them, so ten thousand projects cost 32 connections and not ten thousand
-(docs/spec/quota.md A5). A rotated CA or client certificate gives a new pair of pools; the old pair
-ends with the last exchange it carries.
+All projects share them, so that ten thousand projects cost 32 connections (docs/spec/quota.md A5).
+A rotated CA or client certificate gives a new pair of pools; the old pair is closed after its last
+exchange.
 
-Transports, not httpx clients: those would keep cookies, log each request at INFO and could be told
-to follow redirects. The credential goes to the named server only, so proxies of the environment are
-not used either.
+Transports, not httpx clients: those keep cookies, log each request at INFO and can follow
+redirects. The credential is sent to the named server only, so proxies of the environment are not
+used either.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ AIOHTTP_EXTRA: Final = "datum-compute-quota-client[aiohttp]"
 REQUEST_LIMITS: Final = httpx.Limits(
     max_connections=32, max_keepalive_connections=32, keepalive_expiry=30.0
 )
-# Unbounded here because bounded by its users: each running watch has one, and a finished one is
-# never kept.
+# Not limited here: each running watch has one connection, watches are limited by their owners, and
+# no finished connection is kept.
 WATCH_LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 
 
 @dataclass(slots=True, eq=False)
 class _Pools:
-    """Two pools that live and end together, and how many exchanges they carry."""
+    """Two pools that are closed together, and the number of exchanges on them."""
 
     requests: httpx.AsyncBaseTransport
     watches: httpx.AsyncBaseTransport
@@ -66,7 +66,7 @@ def _find_library(http: Http) -> Callable[[ssl.SSLContext, httpx.Limits], Transp
             verify=context, trust_env=False, limits=limits
         )
     try:
-        # Only here: whoever does not ask for it needs no aiohttp.
+        # Imported here: a client of httpcore needs no aiohttp.
         from compute_quota_client._aiohttp import AiohttpTransport
     except ImportError:
         raise QuotaUsageError(f"is 'aiohttp'; install {AIOHTTP_EXTRA!r}", argument="http") from None
@@ -74,7 +74,7 @@ def _find_library(http: Http) -> Callable[[ssl.SSLContext, httpx.Limits], Transp
 
 
 class Connections:
-    """Hands out the pool to use with a credential; `transport`, where given, stands in for both."""
+    """Gives the pool for a credential; `transport`, where given, replaces both pools."""
 
     def __init__(
         self, material: Material, transport: Transport | None, http: Http = "httpcore"
@@ -128,7 +128,7 @@ class Connections:
             self._tls_identity = material.tls_identity
             old.retired = True
             self._retired.add(old)
-            # Taken before the await: another rotation may follow meanwhile.
+            # Read before the await: another rotation may replace it meanwhile.
             current = self._current
             await self._close_if_done(old)
             return current

@@ -1,8 +1,8 @@
 """The depth limit of JSON from outside: one constant, and a check that never recurses.
 
-The same as in `compute_api_types.depth`, which this package must not import; a test of the
-repository compares the two. Codecs stop at depths of their own, or at the recursion limit of one
-Python release, so that one release would read what the next refuses.
+A copy of `compute_api_types.depth`, which this package must not import; a test of the repository
+compares the two. Codecs stop at depths of their own, or at the recursion limit of one Python
+release: without one limit, a Python release would read what the next refuses.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ONE_KIND: Final = bytes.maketrans(b"[]", b"{}")
 
 
 def is_too_deep(raw: bytes) -> bool:
-    """Whether JSON text is nested deeper than `MAX_DEPTH`; of what is no JSON, any answer.
+    """Whether JSON text is nested deeper than `MAX_DEPTH`; undefined for text that is no JSON.
 
-    Most objects have fewer brackets than so many levels need, and are not looked at further.
+    Most objects have fewer brackets than so many levels need, and return at once.
     """
     brackets = _find_brackets(raw)
     if len(brackets) <= 2 * MAX_DEPTH:

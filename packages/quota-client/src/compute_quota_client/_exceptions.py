@@ -1,4 +1,4 @@
-"""Every way a quota operation can fail, as one tree split by what the caller can do about it.
+"""The errors of quota operations, as one tree split by what the caller can do about them.
 
     QuotaError                       knows project, operation, HTTP status and server reason
     ├── QuotaUnavailableError        transport, timeout, 5xx, open circuit: try later
@@ -11,8 +11,8 @@
     └── QuotaUsageError              bad arguments; also a ValueError: bug
 
 Verdicts (`Granted`, `Denied`, `Pending`, …) are values, not exceptions, and an error never grants.
-No error carries a credential, and foreign text is cut: answers may quote what a tenant wrote, at
-any length.
+No error carries a credential, and text of a server is cut: it may quote a tenant's values, at any
+length.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason inside a refusal: the field it is about, if told, and what is wrong with it."""
+    """One reason of a refusal: its field, empty where the server names none, and the problem."""
 
     field: str
     message: str
 
 
 def cut(text: str) -> str:
-    """Foreign text, at most 256 characters of it."""
+    """At most 256 characters of a server's text."""
     return text if len(text) <= MAX_FOREIGN_TEXT else text[: MAX_FOREIGN_TEXT - 1] + "…"
 
 
@@ -75,11 +75,11 @@ class QuotaError(Exception):
 
 
 class QuotaUnavailableError(QuotaError):
-    """The project plane cannot be asked right now: try later."""
+    """The project plane is not available now: try later."""
 
 
 class QuotaThrottledError(QuotaUnavailableError):
-    """The project plane wants a pause, `retry_after`, longer than the operation may take."""
+    """The project plane asks for a pause, `retry_after`, longer than the operation may take."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class QuotaAuthError(QuotaError):
 
 
 class QuotaRejectedError(QuotaError):
-    """Admission or rights say no; `causes` names the fields where the server told them."""
+    """Refused by admission or for lack of rights; `causes` has the fields the server names."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class QuotaProjectNotFoundError(QuotaError):
 
 
 class QuotaProtocolError(QuotaError):
-    """The server's answer is not one this library understands."""
+    """The server's answer cannot be decoded, or has an unexpected kind or status."""
 
 
 class QuotaUsageError(QuotaError, ValueError):
-    """Bad arguments, found before anything was sent; `argument` names the one."""
+    """A bad argument, refused before anything is sent; `argument` names it."""
 
     def __init__(self, message: str, *, argument: str, project: str | None = None) -> None:
         super().__init__(f"{argument}: {message}", project=project)

@@ -1,7 +1,7 @@
-"""One exchange with the quota server: a request, and its answer or how it was lost.
+"""One HTTP exchange with the quota server: a request, and its answer or `Lost`.
 
-The border to httpx: its errors go no further, and neither does the credential. Whether an exchange
-may take place, and what a lost one means, is decided by `_sender`.
+Errors of httpx are translated here, and the credential is removed from them, so that no log of a
+caller shows it. `_sender` decides whether a request may be sent and what a lost answer means.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from compute_quota_client._material import Material
 
 _T = TypeVar("_T")
-# httpx gives up first and says why; this one ends what httpx does not bound, such as a body that
-# trickles in.
+# httpx's own timeouts come first and name their cause; this one ends what they do not limit, a slow
+# body for example.
 _GRACE: Final = timedelta(milliseconds=100)
 _REDACTED: Final = b"[redacted]"
-# Shorter is no secret, and might be a word of an honest answer.
+# A shorter token is no secret, and might be a word of the answer.
 _SHORTEST_SECRET: Final = 8
-# A page of 500 claims has about 1 MiB. A body without an end must not fill the memory.
+# A page of 500 claims has about 1 MiB. An endless body must not fill the memory.
 BODY_LIMIT: Final = 32 * 1024 * 1024
 ERROR_BODY_LIMIT: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, ready to be sent as often as its kind allows."""
+    """One request with its parameters; it may be sent more than once."""
 
     attempt: Attempt
     method: str
@@ -50,8 +50,8 @@ class Call:
     silence_limit: timedelta = _retry.READ_LIMIT
 
 
-class Lost(Exception):  # noqa: N818 - not an error of ours yet: the caller decides what it means
-    """The exchange broke; `blames_plane` says whether the plane's health is in doubt."""
+class Lost(Exception):  # noqa: N818 - the caller decides whether it is an error
+    """There is no answer; `blames_plane` where that counts as a failure of the plane."""
 
     def __init__(self, cause: str, *, blames_plane: bool = True) -> None:
         super().__init__(cause)
@@ -84,7 +84,7 @@ class Exchanges:
     async def open(
         self, call: Call, material: Material, deadline: timedelta, stack: AsyncExitStack
     ) -> httpx.Response | Answer:
-        """An answer of status 200 with its body still to come, held by `stack`; any other whole.
+        """An answer of status 200 without its body, kept open by `stack`; any other one whole.
 
         Raises:
             Lost: there is none.
@@ -100,9 +100,9 @@ class Exchanges:
         return self._answer(response, body, material)
 
     async def aclose(self) -> None:
-        """Ends every exchange under way; for when no other can begin.
+        """Ends every exchange in flight, after the last one has begun.
 
-        A pool that is closed under its users would open connections for those who wait in it.
+        A pool that is closed while requests wait in it would open connections for them.
         """
         for patience in self._under_way:
             if not patience.expired():
@@ -155,7 +155,7 @@ class Exchanges:
         except (httpx.TransportError, httpx.StreamError, httpx.DecodingError) as error:
             raise Lost(f"the connection failed ({type(error).__name__})") from error
         finally:
-            # The cause of an error holds its request: the credential must not travel with it.
+            # The cause of an error holds its request, which must not carry the credential.
             request.headers.pop("Authorization", None)
 
     def _answer(self, response: httpx.Response, body: bytes, material: Material) -> Answer:
@@ -177,7 +177,7 @@ class Exchanges:
 async def _whole(
     pool: httpx.AsyncBaseTransport, request: httpx.Request
 ) -> tuple[httpx.Response, bytes]:
-    """The answer and its body; the connection is free again, or closed if anything went wrong."""
+    """The answer and its body; the connection is free again, or closed after an error."""
     response = await pool.handle_async_request(request)
     try:
         return response, await _read_body(response)
@@ -188,10 +188,10 @@ async def _whole(
 async def _read_body(response: httpx.Response) -> bytes:
     """The body, read piece by piece.
 
-    An answer that is a failure is cut at its limit: its status counts without the text.
+    The body of a failure is cut at its limit: its status is enough.
 
     Raises:
-        Lost: a body that means something is longer than its limit, or is encoded.
+        Lost: the body of a success is longer than its limit, or a body is encoded.
     """
     _refuse_encoding(response)
     is_failure = response.status_code >= 400
@@ -207,7 +207,7 @@ async def _read_body(response: httpx.Response) -> bytes:
 
 
 def _refuse_encoding(response: httpx.Response) -> None:
-    """Requests ask for no encoding: a few compressed bytes could become any number of others.
+    """Refuses compressed bodies: a few bytes could expand to any size.
 
     Raises:
         Lost: the body is encoded.

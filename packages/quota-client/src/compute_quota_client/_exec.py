@@ -1,7 +1,7 @@
-"""Asks a credential program for the credential, where a kubeconfig names one and settings allow it.
+"""Exec credential plugins of a kubeconfig, run where the settings allow it.
 
 The `client.authentication.k8s.io` protocol: the program prints an ExecCredential. It gets no
-terminal, a bounded time, and what it prints is never part of an error.
+terminal and a limited time, and its output is never part of an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _ExecCredential(Wire):
 
 
 async def with_exec_credential(material: Material, command: ExecCommand) -> Material:
-    """`material` with what the program gives.
+    """`material` with the credential that the program prints.
 
     Raises:
         QuotaAuthError: the program cannot be run, fails, takes too long or prints something else.

@@ -1,8 +1,7 @@
-"""What a found claim is worth; pure.
+"""Derives the verdict on a claim that exists; pure.
 
-The order of the questions is the safety of the whole library: whose is it, is it going, is it the
-one that is wanted, and only then what the quota service says. A claim that differs in any field can
-never be a grant.
+The order of the checks keeps the library safe: owner, deletion, equality with the wanted claim, and
+only then the condition of the quota service. A claim that differs in any field is never a grant.
 """
 
 from __future__ import annotations
@@ -39,62 +38,60 @@ def judge(found: FoundClaim, wanted: Claim | None = None) -> Verdict:
 
 
 def judge_identity(
-    found: FoundClaim, *, owner: Mapping[str, str], subject: Mapping[str, str]
+    claim: FoundClaim, *, owner: Mapping[str, str], subject: Mapping[str, str]
 ) -> Verdict:
-    """The verdict with owner and subject compared and the rest judged by itself, as an adoption
-    needs it.
-    """
-    differing: tuple[MismatchField, ...] = () if found.carries(subject) else ("subject",)
-    return _judge(found, owner, differing)
+    """The verdict for an adoption: owner and subject are compared, the rest is taken as it is."""
+    differing: tuple[MismatchField, ...] = () if claim.carries(subject) else ("subject",)
+    return _judge(claim, owner, differing)
 
 
 def _judge(
-    found: FoundClaim, owner: Mapping[str, str], differing: tuple[MismatchField, ...]
+    claim: FoundClaim, owner: Mapping[str, str], differing: tuple[MismatchField, ...]
 ) -> Verdict:
-    if not found.carries(owner):
-        carried = {key: found.value_of(key) for key in owner}
-        return Foreign(found, MappingProxyType(carried))
-    if found.deleting_since is not None:
-        return Releasing(found)
+    if not claim.carries(owner):
+        carried = {key: claim.value_of(key) for key in owner}
+        return Foreign(claim, MappingProxyType(carried))
+    if claim.deleting_since is not None:
+        return Releasing(claim)
     if differing:
-        return Mismatch(found, differing)
-    return _judge_condition(found)
+        return Mismatch(claim, differing)
+    return _judge_condition(claim)
 
 
-def _differing(found: FoundClaim, wanted: Claim) -> tuple[MismatchField, ...]:
+def _differing(claim: FoundClaim, wanted: Claim) -> tuple[MismatchField, ...]:
     agreement: tuple[tuple[MismatchField, bool], ...] = (
-        ("subject", found.carries(wanted.subject)),
-        ("requests", found.asks_for(wanted.requests)),
-        ("consumer", found.consumer == wanted.consumer),
-        ("resource", found.resource == wanted.claiming_resource),
+        ("subject", claim.carries(wanted.subject)),
+        ("requests", claim.asks_for(wanted.requests)),
+        ("consumer", claim.consumer == wanted.consumer),
+        ("resource", claim.resource == wanted.claiming_resource),
     )
     return tuple(field for field, agrees in agreement if not agrees)
 
 
-def _judge_condition(found: FoundClaim) -> Verdict:
-    granted = found.granted
+def _judge_condition(claim: FoundClaim) -> Verdict:
+    granted = claim.granted
     if granted is None or granted.status not in {"True", "False"}:
-        # Milo never says Unknown. Should it, nothing is decided yet.
-        return Pending(found, found.created_at)
+        # Milo never writes Unknown. If it did, the claim would not be evaluated yet.
+        return Pending(claim, claim.created_at)
     if granted.status == "True":
-        if _is_fully_allocated(found):
-            return Granted(found, granted.message)
-        return Mismatch(found, ("allocations",))
+        if _is_fully_allocated(claim):
+            return Granted(claim, granted.message)
+        return Mismatch(claim, ("allocations",))
     if granted.reason == "PendingEvaluation":
-        return Pending(found, found.created_at)
+        return Pending(claim, claim.created_at)
     if granted.reason == "ValidationFailed":
-        return Invalid(found, granted.message)
-    return Denied(found, granted.reason, granted.message, found.allocations)
+        return Invalid(claim, granted.message)
+    return Denied(claim, granted.reason, granted.message, claim.allocations)
 
 
-def _is_fully_allocated(found: FoundClaim) -> bool:
+def _is_fully_allocated(claim: FoundClaim) -> bool:
     """Whether each request is reserved once, with exactly its amount.
 
-    A raised amount stays Granted on its old allocation (docs/spec/quota.md A7), so the condition
-    alone proves nothing.
+    After an edit that raises an amount, the claim stays Granted on its old allocation
+    (docs/spec/quota.md A7), so the condition alone is no proof.
     """
-    reserved = [(a.resource_type, a.amount) for a in found.allocations if a.status == "Granted"]
-    asked = [(request.resource_type, request.amount) for request in found.requests]
+    reserved = [(a.resource_type, a.amount) for a in claim.allocations if a.status == "Granted"]
+    asked = [(request.resource_type, request.amount) for request in claim.requests]
     return (
         bool(asked)
         and len(dict(asked)) == len(asked)

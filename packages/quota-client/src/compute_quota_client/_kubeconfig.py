@@ -1,10 +1,9 @@
-"""Reads a kubeconfig strictly: what would weaken the connection is refused by name, never passed
-over.
+"""Strict kubeconfig loader: a field that would weaken the connection is refused by name.
 
-The rules of docs/spec/operations.md 1.3. A file that a kubeconfig names must lie in the folder of
-the kubeconfig, the mount of one Secret, so that whoever can write that Secret cannot make us read
-anything else. Errors name fields and paths, never contents: neither a YAML nor a validation message
-is handed on, since both quote what they choke on.
+The rules of docs/spec/operations.md 1.3. A file that a kubeconfig names must be in the folder of
+the kubeconfig, the mount of one Secret, so that write access to that Secret does not give read
+access to other files. Errors name fields and paths, never contents: messages of the YAML parser and
+of pydantic are dropped, since both quote the input.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from compute_quota_client._material import ExecCommand, Material
 from compute_quota_client._names import shown
 from compute_quota_client._urls import origin_of
 
-# Present and set, each of these would make us somebody else, or trust somebody else.
+# Each of these, if set, would change the client's identity or the server it trusts.
 REFUSED_IN_CLUSTER: Final = ("insecure-skip-tls-verify", "proxy-url")
 REFUSED_IN_USER: Final = (
     "auth-provider",
@@ -38,30 +37,30 @@ REFUSED_IN_USER: Final = (
 YAML_EXTRA: Final = "datum-compute-quota-client[kubeconfig]"
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-class _Cluster(_Part):
+class _Cluster(_Section):
     server: str
     tls_server_name: str | None = Field(None, alias="tls-server-name")
     ca_file: str | None = Field(None, alias="certificate-authority")
     ca_data: str | None = Field(None, alias="certificate-authority-data")
 
 
-class _EnvVar(_Part):
+class _EnvVar(_Section):
     name: str
     value: str
 
 
-class _Exec(_Part):
+class _Exec(_Section):
     api_version: str = Field(alias="apiVersion")
     command: str
     args: list[str] | None = None
     env: list[_EnvVar] | None = None
 
 
-class _User(_Part):
+class _User(_Section):
     token: str | None = None
     token_file: str | None = Field(None, alias="tokenFile")
     cert_file: str | None = Field(None, alias="client-certificate")
@@ -71,38 +70,38 @@ class _User(_Part):
     exec: _Exec | None = None
 
 
-class _Context(_Part):
+class _Context(_Section):
     cluster: str
     user: str
 
 
-class _Named(_Part):
+class _Named(_Section):
     name: str
     cluster: dict[str, JsonValue] | None = None
     user: dict[str, JsonValue] | None = None
     context: dict[str, JsonValue] | None = None
 
 
-class _Kubeconfig(_Part):
+class _Kubeconfig(_Section):
     current_context: str = Field("", alias="current-context")
     clusters: list[_Named] = []
     users: list[_Named] = []
     contexts: list[_Named] = []
 
 
-_P = TypeVar("_P", bound=_Part)
+_SectionT = TypeVar("_SectionT", bound=_Section)
 
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """Where a kubeconfig lies and which of its contexts is meant."""
+    """The path of a kubeconfig and the context to use."""
 
     path: Path
     context: str | None
     allow_exec: bool
 
     def load(self) -> Material:
-        """Reads the file and all it names, as they are now.
+        """Reads the file and the files it names.
 
         Raises:
             QuotaAuthError: a file cannot be read; names its path.
@@ -131,7 +130,7 @@ class Kubeconfig:
     def _material(self, cluster: _Cluster, user: _User) -> Material:
         token = user.token
         if user.token_file is not None:
-            # As kubectl does: the file wins, since it is the one that is rotated.
+            # As in kubectl: the file wins, since it is the one that rotates.
             token = self._file("tokenFile", user.token_file).decode(errors="replace").strip()
         certificate = self._either("client-certificate", user.cert_file, user.cert_data)
         key = self._either("client-key", user.key_file, user.key_data)
@@ -148,12 +147,12 @@ class Kubeconfig:
             command=self._command(user.exec) if user.exec else None,
         )
 
-    def _command(self, found: _Exec) -> ExecCommand:
-        command = found.command
+    def _command(self, plugin: _Exec) -> ExecCommand:
+        command = plugin.command
         if "/" in command:
             command = str(self.path.parent / command)
-        env = tuple((variable.name, variable.value) for variable in found.env or ())
-        return ExecCommand(found.api_version, (command, *(found.args or ())), env)
+        env = tuple((variable.name, variable.value) for variable in plugin.env or ())
+        return ExecCommand(plugin.api_version, (command, *(plugin.args or ())), env)
 
     def _either(self, field: str, file: str | None, data: str | None) -> bytes | None:
         if data:
@@ -165,7 +164,7 @@ class Kubeconfig:
 
     def _file(self, field: str, name: str) -> bytes:
         mount = self.path.parent.resolve()
-        # Resolved on both sides: mounted Secrets are symlinks inside their mount, and a link out of
+        # Both resolved: files of a mounted Secret are symlinks inside the mount, and a link out of
         # it is refused.
         path = (mount / name).resolve()
         if not path.is_relative_to(mount):
@@ -196,7 +195,7 @@ def _decode(path: Path, content: bytes) -> JsonValue:
 
 def _decode_yaml(path: Path, content: bytes) -> JsonValue:
     try:
-        # Only here: a service whose kubeconfig is JSON, which YAML includes, needs no YAML parser.
+        # Imported here: a JSON kubeconfig, which is YAML too, needs no YAML parser.
         import yaml
     except ImportError:
         raise QuotaUsageError(
@@ -209,26 +208,26 @@ def _decode_yaml(path: Path, content: bytes) -> JsonValue:
     return decoded
 
 
-def _validated(model: type[_P], value: JsonValue, part: str) -> _P:
+def _validated(model: type[_SectionT], value: JsonValue, name: str) -> _SectionT:
     try:
         return model.model_validate(value)
     except ValidationError as error:
         # Field names and kinds of error only: the rest quotes the input.
         first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        where = ".".join(str(step) for step in (part, *first["loc"]))
+        where = ".".join(str(step) for step in (name, *first["loc"]))
         raise QuotaUsageError(f"is not usable ({first['type']})", argument=where) from None
 
 
 def _pick(entries: list[_Named], kind: str, name: str) -> dict[str, JsonValue]:
     for entry in entries:
-        found: dict[str, JsonValue] | None = getattr(entry, kind)
-        if entry.name == name and found is not None:
-            return found
+        content: dict[str, JsonValue] | None = getattr(entry, kind)
+        if entry.name == name and content is not None:
+            return content
     raise QuotaUsageError(f"the kubeconfig has no {kind} {shown(name)}", argument=kind)
 
 
 def _checked_token(token: str | None) -> str | None:
-    # A token travels in a header: a line break in it would be a header of its own.
+    # The token is a header's value: a line break in it would begin another header.
     if token and not (token.isascii() and token.isprintable()):
         raise QuotaUsageError("is not printable ASCII", argument="token")
     return token or None

@@ -1,7 +1,6 @@
-"""What a connection to the quota server needs: where it is, whom to trust, and who we are. Values
-only.
+"""Address, trusted CA and credential of a connection to the quota server, as values.
 
-Secrets stay out of every text form of these, so that no log line and no traceback shows one.
+Secrets are left out of every `repr`, so that no log line and no traceback shows one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ TlsIdentity: TypeAlias = tuple[bytes | None, bytes | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ExecCommand:
-    """A program that prints the credential, and how to call it."""
+    """An exec credential plugin: API version, arguments and environment."""
 
     api_version: str
     argv: tuple[str, ...] = field(repr=False)
@@ -40,5 +39,5 @@ class Material:
 
     @property
     def tls_identity(self) -> TlsIdentity:
-        """What a TLS connection is made with: materials that agree here share connections."""
+        """The TLS inputs of a connection; equal ones share connections."""
         return (self.ca, self.certificate, self.key)

@@ -1,7 +1,7 @@
-"""The claim that is wanted, checked when it is built, and the claim that was found.
+"""`Claim`, the claim a caller wants, and `FoundClaim`, a claim as the server has it.
 
-Values only: nothing here talks to a server. A `Claim` that exists is one that may be sent, so no
-operation checks it again; what is wrong with one is said before any request, naming the argument.
+Values only: nothing here talks to a server. A `Claim` is checked when it is built, so that an error
+comes before any request and names the argument; no operation checks it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 PROJECT_GROUP: Final = "resourcemanager.miloapis.com"
-# Milo cleans up claims that carry these, whoever wrote them (docs/spec/quota.md A7).
+# Milo deletes claims that carry these, of any author (docs/spec/quota.md A7).
 AUTO_CLEANUP_KEYS: Final = ("quota.miloapis.com/auto-created", "quota.miloapis.com/created-by")
 # ResourceClaim spec.requests has maxItems 20, and amounts are int64.
 MAX_REQUESTS: Final = 20
@@ -30,9 +30,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """A reference to an object by group, kind and name, as consumer and resource of a claim take
-    it.
-    """
+    """A reference to an object by group, kind and name, for consumer and resource of a claim."""
 
     api_group: str
     kind: str
@@ -47,7 +45,7 @@ def project_ref(name: str) -> ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """One line of a claim: so much of this resource type."""
+    """One request of a claim: an amount of a resource type."""
 
     resource_type: str
     amount: int
@@ -55,7 +53,7 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What became of one request; `amount` is what is reserved, 0 where nothing is."""
+    """The result of one request; `amount` is what is reserved, 0 where nothing is."""
 
     resource_type: str
     status: str
@@ -77,8 +75,8 @@ class GrantedCondition:
 class FoundClaim:
     """A ResourceClaim as the server has it.
 
-    `requests` is a sequence, not a mapping: admission refuses a type twice, but a later edit is not
-    looked at, and a mapping would hide one of the two.
+    `requests` is a sequence, not a mapping: admission refuses a type twice, but does not check a
+    later edit, and a mapping would hide one of the two.
     """
 
     namespace: str
@@ -116,14 +114,14 @@ class FoundClaim:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim a caller wants to stand.
+    """The claim a caller wants to exist.
 
-    `owner` says whose it is and `subject` what it is for. A key of theirs that also stands in
-    `labels` or `annotations` is one of these; otherwise `owner` is written as labels and `subject`
-    as annotations.
+    `owner` identifies the claiming service and `subject` the object the claim is for. A key of
+    theirs that is also in `labels` or `annotations` is one of these; otherwise `owner` is written
+    as labels and `subject` as annotations.
 
     Raises:
-        QuotaUsageError: when built from anything a claim may not be.
+        QuotaUsageError: an argument is not valid for a claim.
     """
 
     namespace: str
@@ -142,7 +140,7 @@ class Claim:
         _check_requests(self.requests)
         _check_metadata(self)
         for name in ("requests", "labels", "annotations", "owner", "subject"):
-            # Copied and sealed: the caller's dict may change after it was checked.
+            # Copied and read-only: the caller's dict may change after it was checked.
             sealed: Mapping[str, object] = MappingProxyType(dict(getattr(self, name)))
             object.__setattr__(self, name, sealed)
 

@@ -1,9 +1,7 @@
-"""What may stand in a name, a key or a label value; asked before anything is put into a URL or a
-claim.
+"""Kubernetes' rules for names, keys and label values, checked before a URL or a claim is built.
 
-Pure. The rules are Kubernetes' own. They are checked here, although the server would check them
-too, because a name becomes part of a path: one with a slash or a dot segment would address
-something else (docs/spec/quota.md A4).
+Pure. The server checks them too, but a name becomes part of a path: one with a slash or a dot
+segment would address another object (docs/spec/quota.md A4).
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def check_subdomain(argument: str, value: str) -> str:
 
 
 def check_key(argument: str, key: str) -> str:
-    """`key` if it may stand in labels or annotations: a name, with a DNS prefix or without."""
+    """`key` if it is valid for labels and annotations: a name, with a DNS prefix or without."""
     prefix, slash, name = key.rpartition("/")
     prefixed = len(prefix) <= MAX_SUBDOMAIN and SUBDOMAIN.fullmatch(prefix)
     if not QUALIFIED.fullmatch(name) or (slash and not prefixed):
@@ -51,7 +49,7 @@ def check_key(argument: str, key: str) -> str:
 
 
 def check_label_value(argument: str, key: str, value: str) -> str:
-    """`value` if it may stand as a label's value."""
+    """`value` if it is a valid label value."""
     if not LABEL_VALUE.fullmatch(value):
         raise QuotaUsageError(
             f"{shown(value)} of {shown(key)} is not a label value", argument=argument

@@ -1,6 +1,6 @@
-"""`typing.override`, which Python 3.11 does not have yet; for a type checker it is there already.
+"""`typing.override`, which Python 3.11 does not have; type checkers take it from typing-extensions.
 
-A stand-in instead of a dependency: this library needs httpx and pydantic, and nothing for one word.
+A replacement at run time instead of a dependency: the library needs httpx and pydantic only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Quota in one project: claim, adopt, read, release, list and watch.
 
-The rules that keep claims safe live here. A write is never repeated blindly: after a lost answer
-the claim is read, and what is there decides (docs/spec/quota.md A5). A claim's spec is never
-changed once it exists. What is deleted was read and recognised a moment before, and the server is
-told to delete exactly that.
+The rules that keep claims safe are implemented here. A write is never repeated blindly: after a
+lost answer the claim is read, and the existing claim decides (docs/spec/quota.md A5). The spec of
+an existing claim is never changed. A claim is deleted only after it was read and recognised, with
+UID and resourceVersion as preconditions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compute_quota_client._exceptions import (
 from compute_quota_client._exchange import Lost
 from compute_quota_client._judge import judge, judge_identity
 from compute_quota_client._models import check_identity
-from compute_quota_client._requests import PlaneRequests, found_in
+from compute_quota_client._requests import PlaneRequests, claim_in
 from compute_quota_client._retry import is_server_failure
 from compute_quota_client._verdicts import Absent, Mismatch, NotOurs, Released, Verdict
 from compute_quota_client._watch import ClaimWatch
@@ -42,9 +42,7 @@ MAX_CONFLICTS: Final = 3
 
 
 class ProjectQuota:
-    """Quota of one project. Made by `QuotaClient.project`; a handle without state, so make as many
-    as you like.
-    """
+    """Quota of one project. Made by `QuotaClient.project`; a cheap handle without state."""
 
     def __init__(self, requests: PlaneRequests, watches: Watches) -> None:
         self._requests = requests
@@ -56,31 +54,31 @@ class ProjectQuota:
         return self._requests.project
 
     async def claim(self, wanted: Claim, *, known_absent: bool = False) -> Verdict:
-        """Makes `wanted` stand if nothing of its name does, and judges what stands. Never updates,
-        never replaces.
+        """Creates `wanted` if no claim of its name exists, and returns the verdict on the claim
+        that exists then. Never updates, never replaces.
 
         `known_absent` saves the first read: the caller has just seen that there is none, by `read`
-        or by a synced tracker. Should there be one all the same, the server refuses a second of the
+        or by a synced tracker. If there is one all the same, the server refuses a second of the
         name, and it is read then.
 
         Raises:
-            QuotaError: what stands is not known, or could not be made to stand.
+            QuotaError: the existing claim is not known, or the claim could not be created.
         """
         deadline = self._requests.deadline()
         lost: QuotaError | None = None
         for writes in range(MAX_WRITES + 1):
-            found: FoundClaim | Absent = Absent()
+            existing: FoundClaim | Absent = Absent()
             if writes or not known_absent:
-                found = await self._look(wanted.namespace, wanted.name, deadline, lost)
-            if not isinstance(found, Absent):
-                return judge(found, wanted)
+                existing = await self._read(wanted.namespace, wanted.name, deadline, lost)
+            if not isinstance(existing, Absent):
+                return judge(existing, wanted)
             if writes == MAX_WRITES:
                 break
             attempt = self._attempt(Operation.CREATE, wanted.namespace, wanted.name)
             answer = await _unless_lost(self._requests.create(wanted, deadline), attempt)
             if isinstance(answer, Answer) and answer.status != 409:
-                return judge(found_in(attempt, answer), wanted)
-            # Carried out or not, or there already: only a look tells.
+                return judge(claim_in(attempt, answer), wanted)
+            # Whether it was carried out, or exists already, is only known after a read.
             lost = answer if isinstance(answer, QuotaError) else _elusive(attempt)
         raise lost or _elusive(self._attempt(Operation.CREATE, wanted.namespace, wanted.name))
 
@@ -98,37 +96,37 @@ class ProjectQuota:
         None in `old_subject` is a key that the claim does not carry, as in one made by a service
         that records less; it is written as an annotation.
 
-        That the old subject is gone is the caller's proof. The verdict compares owner and subject
-        and judges the rest by itself: the caller compares requests, consumer and resource.
+        The caller must know that the old subject no longer exists. The verdict compares owner and
+        subject and takes the rest as it is: the caller compares requests, consumer and resource.
 
         Raises:
-            QuotaError: what stands is not known, or the handing on was refused.
+            QuotaError: the existing claim is not known, or the patch was refused.
         """
         _check_adoption(owner, old_subject, new_subject)
         deadline = self._requests.deadline()
         lost: QuotaError | None = None
         refused = False
         for writes in range(MAX_WRITES + 1):
-            found = await self._look(namespace, name, deadline, lost)
-            if isinstance(found, Absent):
-                return found
-            verdict = judge_identity(found, owner=owner, subject=new_subject)
-            # Anything but "ours, standing, and still the old subject's" is the answer; so is a
-            # failed test.
+            existing = await self._read(namespace, name, deadline, lost)
+            if isinstance(existing, Absent):
+                return existing
+            verdict = judge_identity(existing, owner=owner, subject=new_subject)
+            # Only a claim that is ours, not being deleted and still of the old subject is patched;
+            # after a failed test none is.
             waits = isinstance(verdict, Mismatch) and verdict.fields == ("subject",)
-            if refused or not waits or not found.carries(old_subject):
+            if refused or not waits or not existing.carries(old_subject):
                 return verdict
             if writes == MAX_WRITES:
                 break
             answer = await _unless_lost(
-                self._requests.adopt(found, old_subject, new_subject, deadline),
+                self._requests.adopt(existing, old_subject, new_subject, deadline),
                 self._attempt(Operation.ADOPT, namespace, name),
             )
             if isinstance(answer, QuotaError):
                 lost = answer
             elif answer.status in {409, 422}:
-                # Somebody was faster between the read and the patch. What stands now is the
-                # verdict.
+                # Another client wrote between the read and the patch. The verdict is on the claim
+                # as it is now.
                 refused = True
             else:
                 return self._handed_on(answer, owner, new_subject, namespace, name)
@@ -140,11 +138,11 @@ class ProjectQuota:
         Raises:
             QuotaError: it cannot be read.
         """
-        found = await self._requests.get(namespace, name, self._requests.deadline())
-        return found if isinstance(found, Absent) else judge(found)
+        claim = await self._requests.get(namespace, name, self._requests.deadline())
+        return claim if isinstance(claim, Absent) else judge(claim)
 
     async def list(self, selector: str = "") -> builtins.list[FoundClaim]:
-        """All claims of the project whose labels match, in all namespaces.
+        """All claims of the project that match the label selector, in all namespaces.
 
         Raises:
             QuotaError: they cannot be listed.
@@ -180,34 +178,34 @@ class ProjectQuota:
         deadline = self._requests.deadline()
         conflicts = 0
         while True:
-            found = await self._requests.get(namespace, name, deadline)
-            if isinstance(found, Absent):
-                return found
-            if not _is_recognised(found, owner, subject, uid) or conflicts > MAX_CONFLICTS:
-                return NotOurs(found)
-            if found.deleting_since is not None:
-                return Released(found)
-            answer = await self._requests.delete(found, deadline)
+            claim = await self._requests.get(namespace, name, deadline)
+            if isinstance(claim, Absent):
+                return claim
+            if not _is_recognised(claim, owner, subject, uid) or conflicts > MAX_CONFLICTS:
+                return NotOurs(claim)
+            if claim.deleting_since is not None:
+                return Released(claim)
+            answer = await self._requests.delete(claim, deadline)
             if answer.status in {200, 202}:
-                return Released(found)
+                return Released(claim)
             if answer.status == 404:
                 return Absent()
             if answer.status != 409:
                 raise error_of(self._attempt(Operation.RELEASE, namespace, name), answer)
-            # Changed since it was read: a status update is no reason to stop, an adoption is. Look
-            # again.
+            # Changed since it was read: a status update is no reason to stop, an adoption is. The
+            # next read decides.
             conflicts += 1
 
     def watch(self, selector: str = "") -> AsyncGenerator[WatchEvent, None]:
         """All claims that match, then every change: `Changed` for each, `Synced`, then `Changed`
         and `Gone`.
 
-        Goes on for ever: lost connections, silence and lost history are mended inside. Close it
-        (`aclosing`) to end it.
+        It does not end by itself: after a lost connection, silence or lost history it lists and
+        watches again. Close it (`aclosing`) to end it.
 
         Raises:
-            QuotaError: what waiting does not mend: no rights, no such project, an answer that is
-                not understood.
+            QuotaError: an error that a retry does not solve: no rights, no such project, an answer
+                that cannot be decoded.
         """
         return self._watches.follow(ClaimWatch(self._requests, selector, self._watches.chance))
 
@@ -227,7 +225,7 @@ class ProjectQuota:
         """
         return await self._requests.namespace_uid(name)
 
-    async def _look(
+    async def _read(
         self, namespace: str, name: str, deadline: timedelta, lost: QuotaError | None
     ) -> FoundClaim | Absent:
         try:
@@ -235,8 +233,8 @@ class ProjectQuota:
         except QuotaUnavailableError as error:
             if lost is None or lost.operation is None:
                 raise
-            # A write went before: that it is not known to have happened is the news, and how long
-            # the plane wants to be left alone.
+            # After a write the error is that its result is unknown, with the pause that the plane
+            # asks for.
             if isinstance(error, QuotaThrottledError):
                 attempt = self._attempt(lost.operation, namespace, name)
                 raise attempt.throttled(error.retry_after, error.status) from error
@@ -252,7 +250,7 @@ class ProjectQuota:
     ) -> Verdict | Absent:
         if answer.status == 404:
             return Absent()
-        adopted = found_in(self._attempt(Operation.ADOPT, namespace, name), answer)
+        adopted = claim_in(self._attempt(Operation.ADOPT, namespace, name), answer)
         return judge_identity(adopted, owner=owner, subject=subject)
 
     def _attempt(self, operation: Operation, namespace: str, name: str) -> Attempt:
@@ -260,7 +258,7 @@ class ProjectQuota:
 
 
 async def _unless_lost(write: Awaitable[Answer], attempt: Attempt) -> Answer | QuotaError:
-    """The answer to a write; or, as a value, why it is not known whether it was carried out."""
+    """The answer to a write; or, as a value, the error that leaves its result unknown."""
     try:
         answer = await write
     except QuotaUnavailableError as error:
@@ -301,11 +299,11 @@ def _check_recognition(
 
 
 def _is_recognised(
-    found: FoundClaim,
+    claim: FoundClaim,
     owner: Mapping[str, str] | None,
     subject: Mapping[str, str] | None,
     uid: str | None,
 ) -> bool:
     if uid is not None:
-        return found.uid == uid
-    return found.carries(owner or {}) and found.carries(subject or {})
+        return claim.uid == uid
+    return claim.carries(owner or {}) and claim.carries(subject or {})

@@ -1,7 +1,7 @@
-"""What is remembered about projects: a circuit and a pause each, for at most 1,024 of them.
+"""State per project: a circuit breaker and a pause each, for at most 1,024 projects.
 
-A process may touch any number of projects over its life. State that nobody used for ten minutes is
-dropped, the least recently used first, and what is in use is never dropped under its user.
+A process may use any number of projects, which must not fill its memory. State that was not used
+for ten minutes is dropped, the least recently used first; state in use is never dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEPT_UNUSED: Final = timedelta(minutes=10)
 
 @dataclass(slots=True, eq=False)
 class ProjectState:
-    """One project's health as this process sees it; times are readings of the loop's clock."""
+    """Health of one project plane; times are readings of the loop's clock."""
 
     circuit: Circuit
     not_before: timedelta = timedelta(0)
@@ -35,9 +35,7 @@ class ProjectState:
     users: int = 0
 
     def pause_for(self, pause: timedelta, status: int) -> None:
-        """Nothing is sent to this project before `pause` is over; a longer one that runs already
-        stays.
-        """
+        """Sends nothing to this project before `pause` is over; a longer present pause stays."""
         if loop_now() + pause > self.not_before:
             self.not_before = loop_now() + pause
             self.paused_by = status
@@ -56,7 +54,7 @@ class ProjectStates:
 
     @contextmanager
     def using(self, project: str) -> Generator[ProjectState, None, None]:
-        """The state of `project`, held for as long as it is used."""
+        """The state of `project`, which is not dropped inside the `with` block."""
         state = self._in_use.get(project) or self._unused.pop(project, None)
         state = self._in_use[project] = state or ProjectState(Circuit(self._chance))
         state.users += 1

@@ -1,8 +1,6 @@
-"""The requests one project plane is sent, each with the answers that are expected; no operation
-logic here.
+"""The requests to one project plane: URL, body and expected statuses of each.
 
-A `PlaneRequests` knows URLs, bodies and statuses; what to do about a lost answer or a conflict is
-decided in `_project`.
+`_project` decides what to do about a lost answer or a conflict.
 """
 
 from __future__ import annotations
@@ -37,18 +35,17 @@ if TYPE_CHECKING:
     from compute_quota_client._urls import PlaneUrls
 
 PAGE: Final = 500
-# A page token that ran out means that the list took longer than the server remembers; more than
-# that is not luck.
+# A page token expires where a list takes longer than the server keeps history; after three times
+# the list is not readable.
 LIST_TRIES: Final = 3
-# 100,000 claims. A server that gives a token for one more page without an end must not fill the
-# memory, whatever fits into the time of one operation.
+# 100,000 claims. A server that answers with page tokens for ever must not fill the memory.
 LIST_PAGES: Final = 200
 LIST_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All claims at one moment, and that moment's version to watch from."""
+    """All claims at one moment, and the resourceVersion to watch from."""
 
     claims: tuple[FoundClaim, ...]
     resource_version: str
@@ -69,16 +66,16 @@ class PlaneRequests:
         return loop_now() + OPERATION_LIMIT
 
     async def get(self, namespace: str, name: str, deadline: timedelta) -> FoundClaim | Absent:
-        """The claim, or that there is none."""
+        """The claim, or `Absent`."""
         url = self.urls.claim(namespace, name)
         attempt = self.attempt(Operation.GET, f"{namespace}/{name}")
         answer = await self.sender.send_repeatable(Call(attempt, "GET", url), deadline)
         if answer.status == 404:
             return Absent()
-        found = found_in(attempt, answer)
-        if (found.namespace, found.name) != (namespace, name):
+        claim = claim_in(attempt, answer)
+        if (claim.namespace, claim.name) != (namespace, name):
             raise attempt.protocol("the server answered with another claim", answer.status)
-        return found
+        return claim
 
     async def create(self, wanted: Claim, deadline: timedelta) -> Answer:
         """One attempt to create; any status but 401 and 429."""
@@ -93,34 +90,34 @@ class PlaneRequests:
 
     async def adopt(
         self,
-        found: FoundClaim,
+        claim: FoundClaim,
         old_subject: Mapping[str, str | None],
         new_subject: Mapping[str, str],
         deadline: timedelta,
     ) -> Answer:
-        """One attempt to hand `found` on; any status but 401 and 429."""
+        """One attempt to hand `claim` on; any status but 401 and 429."""
         call = Call(
-            self.attempt(Operation.ADOPT, f"{found.namespace}/{found.name}"),
+            self.attempt(Operation.ADOPT, f"{claim.namespace}/{claim.name}"),
             "PATCH",
-            self.urls.claim(found.namespace, found.name),
+            self.urls.claim(claim.namespace, claim.name),
             {"fieldManager": self.field_manager},
-            adopt_body(found, old_subject, new_subject),
+            adopt_body(claim, old_subject, new_subject),
             "application/json-patch+json",
         )
         return await self.sender.send_once(call, deadline)
 
-    async def delete(self, found: FoundClaim, deadline: timedelta) -> Answer:
-        """Deletes exactly what was read; the answer is below 500."""
+    async def delete(self, claim: FoundClaim, deadline: timedelta) -> Answer:
+        """Deletes exactly the claim that was read; the status is below 500."""
         call = Call(
-            self.attempt(Operation.RELEASE, f"{found.namespace}/{found.name}"),
+            self.attempt(Operation.RELEASE, f"{claim.namespace}/{claim.name}"),
             "DELETE",
-            self.urls.claim(found.namespace, found.name),
-            content=delete_body(found),
+            self.urls.claim(claim.namespace, claim.name),
+            content=delete_body(claim),
         )
         return await self.sender.send_repeatable(call, deadline)
 
     async def namespace_uid(self, name: str) -> str | Absent:
-        """The UID of a Namespace, or that there is none."""
+        """The UID of a Namespace, or `Absent`."""
         attempt = self.attempt(Operation.NAMESPACE, name)
         call = Call(attempt, "GET", self.urls.namespace(name))
         answer = await self.sender.send_repeatable(call, self.deadline())
@@ -130,12 +127,12 @@ class PlaneRequests:
             raise error_of(attempt, answer)
         _check_depth(attempt, answer)
         try:
-            found = WireNamespace.model_validate_json(answer.body)
+            namespace = WireNamespace.model_validate_json(answer.body)
         except ValidationError:
             raise attempt.protocol("the answer is not a Namespace", answer.status) from None
-        if found.kind != "Namespace":
-            raise attempt.protocol(f"the answer is a {found.kind}", answer.status)
-        return found.metadata.uid
+        if namespace.kind != "Namespace":
+            raise attempt.protocol(f"the answer is a {namespace.kind}", answer.status)
+        return namespace.metadata.uid
 
     async def list(self, selector: str) -> Listing:
         """All claims of the project that match, page by page."""
@@ -151,7 +148,7 @@ class PlaneRequests:
     ) -> Listing | None:
         params = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
         call = Call(attempt, "GET", self.urls.claims(), params)
-        found: list[FoundClaim] = []
+        claims: list[FoundClaim] = []
         version, size = "", 0
         for _ in range(LIST_PAGES):
             answer = await self.sender.send_repeatable(call, deadline)
@@ -159,25 +156,25 @@ class PlaneRequests:
             if size > LIST_BYTES:
                 raise attempt.protocol(f"the list is longer than {LIST_BYTES // 1024**2} MiB")
             if answer.status == 410:
-                # The token of the next page ran out: what was read so far is of another moment.
+                # The token of the next page expired: the pages read so far are of another moment.
                 return None
             if answer.status != 200:
                 raise error_of(attempt, answer)
             page = _page_in(attempt, answer)
-            found += [wire.to_found() for wire in page.items]
-            # The first page's: a watch from there on misses nothing.
+            claims += [wire.to_found() for wire in page.items]
+            # The first page's: a watch from it misses no change.
             version = version or page.metadata.resource_version
             if not page.metadata.next_page:
-                return Listing(tuple(found), version)
+                return Listing(tuple(claims), version)
             call = replace(call, params={**params, "continue": page.metadata.next_page})
         raise attempt.protocol(f"the list has no end after {LIST_PAGES} pages")
 
     def attempt(self, operation: Operation, target: str = "") -> Attempt:
-        """What is tried here, for messages."""
+        """Operation and target, for messages."""
         return Attempt(self.project, operation, target)
 
 
-def found_in(attempt: Attempt, answer: Answer) -> FoundClaim:
+def claim_in(attempt: Attempt, answer: Answer) -> FoundClaim:
     """The claim in an answer that should carry one."""
     if answer.status not in {200, 201}:
         raise error_of(attempt, answer)

@@ -1,7 +1,7 @@
-"""When to send again, and how long to wait before; pure.
+"""Retry limits, delays and the `Retry-After` header; pure.
 
-The numbers of docs/spec/quota.md A5. Chance is an argument: a function that gives a number from 0
-to 1.
+The numbers of docs/spec/quota.md A5. Randomness is an argument, `chance`: a function that returns a
+number from 0 to 1.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ CONNECT_LIMIT: Final = timedelta(seconds=2)
 READ_LIMIT: Final = timedelta(seconds=5)
 TRIES: Final = 3
 FIRST_DELAY: Final = timedelta(seconds=0.2)
-# A 429 without Retry-After, and the least a server can make us wait: API servers that start ask for
-# 1 s.
+# The pause of a 429 without Retry-After (a starting API server asks for 1 s), and the shortest one
+# taken from a header.
 DEFAULT_PAUSE: Final = timedelta(seconds=1)
 SHORTEST_PAUSE: Final = FIRST_DELAY
-# The most a server can make us wait: a forged or mistaken header must not stop a project for days.
+# The longest pause: a forged or mistaken header must not stop a project for days.
 LONGEST_PAUSE: Final = timedelta(minutes=5)
-# Reopening watches and listing for them: as the circuit's probes, which bound how soon a returned
-# plane is noticed.
+# Delays before a watch is reopened or listed again; as those of the circuit's probes, which limit
+# how soon a plane is used again.
 REOPEN_FIRST: Final = timedelta(seconds=1)
 REOPEN_CAP: Final = timedelta(seconds=30)
 REOPEN_JITTER: Final = 0.2
@@ -43,7 +43,7 @@ def spread_delay(step: int, chance: Chance) -> timedelta:
 
 
 def is_server_failure(status: int) -> bool:
-    """Whether the answer says that the server could not, rather than would not."""
+    """Whether the server failed to process the request; a 4xx is a refusal."""
     return status >= 500
 
 
@@ -55,7 +55,7 @@ def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
         return None
     text = value.strip()
     if text.isascii() and text.isdigit():
-        # More digits than a year has seconds: the number is not read, it is too long in any case.
+        # More digits than a year has seconds: not parsed, it is too long in any case.
         is_long = len(text) > 8
         return LONGEST_PAUSE if is_long else min(timedelta(seconds=int(text)), LONGEST_PAUSE)
     try:

@@ -1,13 +1,13 @@
-"""Sends requests to a project plane: the one place for pauses, circuit, credentials and retries.
+"""Sends requests to a project plane, with pauses, circuit breaker, credentials and retries.
 
 Three ways to send, by what a lost answer means:
 
-    send_once        one request, for writes: whether a lost one was carried out, the caller finds
+    send_once        one request, for writes: the caller reads whether a lost one was carried out
     send_repeatable  GET, LIST and DELETE: tried up to three times
     open_stream      a watch: the answer is left open
 
-In all of them a 429 is waited out and the request sent again as it is, since it was not carried
-out, and a 401 reads the credential again once.
+In all of them a request that was answered with 429 is sent again after the pause, since it was not
+carried out, and a 401 reads the credential again once.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from compute_quota_client._credentials import Credentials
+    from compute_quota_client._dependencies import ClientDependencies
     from compute_quota_client._material import Material
     from compute_quota_client._projects import ProjectState, ProjectStates
-    from compute_quota_client._surroundings import Surroundings
 
 _Got = TypeVar("_Got", bound="Answer | httpx.Response")
 
 
 class Sender:
-    """The one way to a quota server."""
+    """Sends all requests of one client."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class Sender:
         exchanges: Exchanges,
         credentials: Credentials,
         states: ProjectStates,
-        surroundings: Surroundings,
+        dependencies: ClientDependencies,
     ) -> None:
         self._exchanges = exchanges
         self._credentials = credentials
         self._states = states
-        self._telemetry = surroundings.telemetry
-        self._chance = surroundings.chance
+        self._telemetry = dependencies.telemetry
+        self._chance = dependencies.chance
 
     async def send_repeatable(self, call: Call, deadline: timedelta) -> Answer:
-        """Tries up to three times; the answer is below 500.
+        """Tries up to three times; the status is below 500.
 
         Raises:
             QuotaError: unavailable, throttled or not authenticated.
@@ -79,11 +79,11 @@ class Sender:
             await asyncio.sleep(delay.total_seconds())
 
     async def send_once(self, call: Call, deadline: timedelta) -> Answer:
-        """Sends one request and waits for its whole answer, which may be any but 401 and 429.
+        """Sends one request and waits for its whole answer, of any status but 401 and 429.
 
         Raises:
-            QuotaUnavailableError: no answer; it may have been carried out all the same.
-            QuotaThrottledError: the plane wants a longer pause than there is time.
+            QuotaUnavailableError: no answer; the request may have been carried out all the same.
+            QuotaThrottledError: the plane asks for a longer pause than there is time.
             QuotaAuthError: the credential is refused twice, or cannot be read.
         """
 
@@ -95,7 +95,7 @@ class Sender:
 
     @asynccontextmanager
     async def open_stream(self, call: Call) -> AsyncGenerator[httpx.Response, None]:
-        """An answer of status 200 whose body is still to come.
+        """An answer of status 200, to be read by the caller.
 
         Raises:
             QuotaError: there is no such answer, as `send_once`, or it has another status.
@@ -107,10 +107,10 @@ class Sender:
                 return await self._exchanges.open(call, material, deadline, stack)
 
             state = stack.enter_context(self._states.using(call.attempt.project))
-            found = await self._admitted(call, state, deadline, exchange)
-            if isinstance(found, Answer):
-                raise error_of(call.attempt, found)
-            yield found
+            answer = await self._admitted(call, state, deadline, exchange)
+            if isinstance(answer, Answer):
+                raise error_of(call.attempt, answer)
+            yield answer
 
     async def _admitted(
         self,
@@ -119,14 +119,12 @@ class Sender:
         deadline: timedelta,
         exchange: Callable[[Material], Awaitable[_Got]],
     ) -> _Got:
-        """Exchanges until there is an answer that is neither "wait" nor, the first time, "who are
-        you?".
-        """
+        """Sends until the answer is neither 429 nor the first 401."""
         renewed = False
         while True:
             await self._wait_for_turn(call.attempt, state, deadline)
             if loop_now() >= deadline:
-                # Sent now it could only time out, and the plane would be blamed for it.
+                # Sent now it could only time out, which would count as a failure of the plane.
                 raise call.attempt.unavailable("there is no time left")
             material = await self._material(call.attempt, renew=False)
             got = await self._accounted(call, state, material, exchange)
@@ -145,7 +143,7 @@ class Sender:
         material: Material,
         exchange: Callable[[Material], Awaitable[_Got]],
     ) -> _Got:
-        """One exchange, with its end told to circuit, pause and telemetry."""
+        """One exchange; its result is recorded in circuit, pause and telemetry."""
         admission = state.circuit.admit(loop_now())
         if admission is None:
             raise call.attempt.unavailable("the circuit is open, it failed too often")
@@ -160,8 +158,8 @@ class Sender:
             raise call.attempt.unavailable(str(lost)) from lost
         finally:
             if outcome is None:
-                # Given up by the caller, or ended by ourselves: a probe that never learns how it
-                # ended would keep the circuit open for ever.
+                # Cancelled by the caller, or closed with the client: a probe without a result would
+                # keep the circuit open for ever.
                 state.circuit.record_nothing(admission)
             self._telemetry.request_ended(
                 call.attempt.operation, outcome or Outcome.GIVEN_UP, loop_now() - begun
@@ -190,7 +188,7 @@ class Sender:
 
     @staticmethod
     async def _wait_for_turn(attempt: Attempt, state: ProjectState, deadline: timedelta) -> None:
-        """Waits out the project's pause; at once an error if that is longer than the operation."""
+        """Waits for the end of the project's pause; raises if that is after the deadline."""
         while (pause := state.not_before - loop_now()) > timedelta(0):
             if state.not_before >= deadline:
                 raise attempt.throttled(pause, state.paused_by)

@@ -1,7 +1,7 @@
-"""From the bytes of a watch to what they say; pure.
+"""Decodes the byte stream of a watch into events; pure.
 
 Kubernetes sends one JSON object per line. Lines are split at `\\n` alone: text libraries also split
-at characters that may stand inside a JSON string.
+at characters that are legal inside a JSON string.
 """
 
 from __future__ import annotations
@@ -19,39 +19,38 @@ if TYPE_CHECKING:
 
     from compute_quota_client._models import FoundClaim
 
-# etcd stores no object over about 1.5 MiB. A longer "line" is something else, and must not fill the
-# memory.
+# etcd stores no object over about 1.5 MiB. A longer line is no event, and must not fill the memory.
 MAX_LINE: Final = 4 * 1024 * 1024
 
 
 class GarbageLineError(ValueError):
-    """The stream says something that is no watch event."""
+    """A line of the stream is no watch event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
     """A claim was added or modified."""
 
-    found: FoundClaim
+    claim: FoundClaim
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
     """A claim was deleted, or its labels match no more."""
 
-    found: FoundClaim
+    claim: FoundClaim
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Nothing happened up to this version."""
+    """No other change up to this resourceVersion."""
 
     resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamError:
-    """The server ends the watch; 410 means that it forgot the version asked for."""
+    """The server ends the watch; 410: its history does not reach back to the version."""
 
     code: int
 
@@ -73,7 +72,7 @@ class _BookmarkObject(Wire):
 
 
 class LineSplitter:
-    """Collects bytes and gives whole lines."""
+    """Splits chunks of bytes into whole lines."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -91,10 +90,10 @@ class LineSplitter:
 
 
 def parse_line(line: bytes) -> Line:
-    """What one line says.
+    """The event in one line.
 
     Raises:
-        GarbageLineError: it is no watch event, or one about something else.
+        GarbageLineError: it is no watch event, or one of another kind.
     """
     if is_too_deep(line):
         raise GarbageLineError(f"a line is {TOO_DEEP}")
@@ -105,8 +104,8 @@ def parse_line(line: bytes) -> Line:
             return Bookmark(bookmark.metadata.resource_version)
         if event.type == "ERROR":
             return StreamError(WireFailure.model_validate(event.object).code or 0)
-        found = WireClaim.model_validate(event.object).to_found()
+        claim = WireClaim.model_validate(event.object).to_found()
     except (ValidationError, ValueError):
-        # Neither text is handed on: both quote the line.
+        # The messages are dropped: both quote the line.
         raise GarbageLineError("a line is no watch event") from None
-    return Removed(found) if event.type == "DELETED" else Put(found)
+    return Removed(claim) if event.type == "DELETED" else Put(claim)

@@ -1,8 +1,8 @@
-"""Where a caller may learn what the library does, without the library depending on any telemetry.
+"""The telemetry hook of a client: requests, circuits and watches.
 
-A hook, not a dependency: the library needs httpx and pydantic only (docs/spec/quota.md A1). An
-operator hands in an object that feeds its own metrics. Labels are bounded: operations and outcomes
-are closed vocabularies, and no hook is told a project's name, since tenants must not grow series.
+A protocol, so that the library depends on no telemetry library (docs/spec/quota.md A1); an operator
+passes an object that feeds its own metrics. Operations and outcomes are closed sets, and no hook
+gets a project's name: tenants must not add time series.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Outcome(StrEnum):
 
 
 class Telemetry(Protocol):
-    """Told about every request and every change of state. Must return at once and never raise."""
+    """Called for every request and every change of state. Must return at once and never raise."""
 
     def request_ended(self, operation: Operation, outcome: Outcome, took: timedelta) -> None:
-        """One request ended, whichever way."""
+        """One request ended."""
         ...
 
     def circuit_moved(self, *, is_open: bool) -> None:
@@ -37,12 +37,12 @@ class Telemetry(Protocol):
         ...
 
     def watches_running(self, count: int) -> None:
-        """So many tracker watches run now."""
+        """The number of tracker watches that run now."""
         ...
 
 
 class NoTelemetry:
-    """Listens to nothing."""
+    """The default: records nothing."""
 
     def request_ended(self, operation: Operation, outcome: Outcome, took: timedelta) -> None:
         """Does nothing."""

@@ -1,7 +1,7 @@
-"""One SSL context for one CA and client certificate.
+"""The SSL context of one CA and client certificate.
 
-A context costs more memory than everything else a client holds, so it is made once and shared by
-all connections.
+A context takes more memory than the rest of a client, so it is built once and shared by all
+connections.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def ssl_context(material: Material) -> ssl.SSLContext:
-    """Trusts the CA of `material`, or the system's where it names none, and presents its
-    certificate.
+    """A context that trusts the CA of `material`, or the system's where it names none, and presents
+    its certificate.
 
     Raises:
         QuotaUsageError: the CA or the certificate is not usable; names which.
@@ -31,7 +31,7 @@ def ssl_context(material: Material) -> ssl.SSLContext:
     try:
         authority = None if material.ca is None else material.ca.decode("ascii")
         if authority is not None and not authority.strip():
-            # Python would take nothing for "whomever the system trusts".
+            # Python would load the system's CAs for an empty text.
             raise ValueError("empty")
         context = ssl.create_default_context(cadata=authority)
     except (ssl.SSLError, ValueError):
@@ -47,7 +47,7 @@ def ssl_context(material: Material) -> ssl.SSLContext:
 def _present(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     with _as_file(certificate.rstrip() + b"\n" + key) as chain:
         try:
-            # Without a password an encrypted key would make Python ask a person for it.
+            # Without a password Python would prompt on the terminal for that of an encrypted key.
             context.load_cert_chain(chain, password=lambda: b"")
         except (ssl.SSLError, ValueError):
             raise QuotaUsageError(
@@ -59,8 +59,8 @@ def _present(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 def _as_file(content: bytes) -> Generator[Path, None, None]:
     """`content` under a path, because Python loads certificates from files only.
 
-    In memory where the system can: a hardened container has no folder to write to, and a key is
-    best never on disk.
+    In memory where the system supports it: a hardened container may have no writable folder, and
+    the key is never on disk.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("client-certificate")

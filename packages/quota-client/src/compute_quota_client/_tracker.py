@@ -1,14 +1,13 @@
-"""The last verdicts on many claims, kept current by one watch that all interested callers share.
+"""The last verdicts on many claims, kept current by one watch that callers share.
 
     tracker = ClaimTracker(project, "storage.example.com/region=lhr")
     with tracker.follow(wake):            # starts the watch, unless it runs already
-        if tracker.synced:                # a look costs no request
+        if tracker.synced:                # costs no request
             tracker.verdict(namespace, name)
-        else:                             # starting, degraded, or 64 others run: ask yourself
+        else:                             # starting, degraded, or 64 others run
             await project.read(namespace, name)
 
-A tracker decides nothing: its verdicts are judged by themselves, since it does not know what
-anybody wants.
+The verdicts of a tracker are without a wanted claim to compare with, as those of `read`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Following:
-    """A caller's interest in a tracker, from `follow` until it is closed."""
+    """A caller's subscription to a tracker, from `follow` until it is closed."""
 
     def __init__(self, shared: SharedWatch, idle_ttl: timedelta) -> None:
         self._shared = shared
         self._idle_ttl = idle_ttl
 
     def close(self) -> None:
-        """Not interested any more. Closing twice is closing once."""
+        """Ends the subscription. Closing twice is allowed."""
         self._shared.remove(self, self._idle_ttl)
 
     def __enter__(self) -> Self:
@@ -61,11 +60,10 @@ class ClaimTracker:
         self._idle_ttl = idle_ttl
 
     def follow(self, wake: Callable[[ClaimKey], None]) -> Following:
-        """Says that the caller is interested; `wake` is called with the key of every claim that
-        changed.
+        """Subscribes the caller; `wake` is called with the key of every claim that changed.
 
-        Called from the event loop soon after the change, so it must not block; what it raises goes
-        to the loop's exception handler and stops nothing.
+        It is called from the event loop soon after the change, so it must not block; an exception
+        of it goes to the loop's exception handler and stops nothing.
         """
         shared = self._project.share_watch(self._selector)
         following = Following(shared, self._idle_ttl)
@@ -74,22 +72,20 @@ class ClaimTracker:
 
     @property
     def synced(self) -> bool:
-        """Whether the verdicts are complete and kept current right now; if not, ask yourself."""
+        """Whether the verdicts are complete and current now; if not, use `ProjectQuota.read`."""
         shared = self._shared
         return shared is not None and shared.is_synced
 
     @property
     def degraded(self) -> QuotaError | None:
-        """Why the claims cannot be watched at all, as without the right to; tried again every 5
-        min.
-        """
+        """Why the claims cannot be watched, for example a missing right; retried every 5 min."""
         shared = self._shared
         return None if shared is None else shared.trouble
 
     @property
     def running(self) -> bool:
-        """Whether its watch runs: not before anybody follows, not long after, and not where 64
-        others do.
+        """Whether its watch runs: not before the first `follow`, not `idle_ttl` after the last, and
+        not while 64 others run.
         """
         shared = self._shared
         return shared is not None and shared.is_running
@@ -101,9 +97,7 @@ class ClaimTracker:
         return {} if shared is None else dict(shared.verdicts)
 
     def verdict(self, namespace: str, name: str) -> Verdict | Absent | None:
-        """The last verdict on one claim; `Absent` if it is known not to exist, None if nothing is
-        known.
-        """
+        """The last verdict on one claim; `Absent` if it does not exist, None if that is unknown."""
         shared = self._shared
         if shared is None:
             return None

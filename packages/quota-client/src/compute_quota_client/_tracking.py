@@ -2,8 +2,8 @@
 iterate themselves.
 
 A tracker's watch starts with its first follower and stops some time after the last has left, so
-that a project whose claims are decided costs no connection. Where all 64 run, a tracker waits for a
-place and its followers poll.
+that a project without pending claims costs no connection. While 64 run, a further tracker waits and
+its followers poll.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from compute_quota_client._watch import ClaimWatch
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from compute_quota_client._dependencies import ClientDependencies
     from compute_quota_client._requests import PlaneRequests
-    from compute_quota_client._surroundings import Surroundings
     from compute_quota_client._verdicts import WatchEvent
 
     Wake: TypeAlias = Callable[[ClaimKey], None]
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class SharedWatch:
-    """The verdicts on all claims of one project and selector, and who is told when one changes."""
+    """The verdicts on all claims of one project and selector, and the followers to notify."""
 
     def __init__(self, watches: Watches, requests: PlaneRequests, selector: str) -> None:
         self._watches = watches
@@ -50,23 +50,23 @@ class SharedWatch:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has a place among the running."""
+        """Whether it is one of the 64 that run."""
         return self._task is not None
 
     @property
     def is_synced(self) -> bool:
-        """Whether `verdicts` is complete and kept current right now."""
+        """Whether `verdicts` is complete and current now."""
         return self._complete and self._watch.is_live
 
     def add(self, follower: object, wake: Wake) -> None:
-        """`follower` wants to be told."""
+        """Adds a follower, which is notified by `wake`."""
         self._followers[follower] = wake
         if self._stopping is not None:
             self._stopping.cancel()
             self._stopping = None
 
     def remove(self, follower: object, idle_ttl: timedelta) -> None:
-        """`follower` does not any more; without any the watch stops `idle_ttl` later."""
+        """Removes a follower; the watch stops `idle_ttl` after the last."""
         if self._followers.pop(follower, None) is None or self._followers:
             return
         if self.is_running:
@@ -74,16 +74,16 @@ class SharedWatch:
             delay = idle_ttl.total_seconds()
             self._stopping = loop.call_later(delay, self._watches.stop, self)
         else:
-            # It only waited for a place: there is nothing to keep warm.
+            # It does not run yet: there is no watch to keep.
             self._watches.stop(self)
 
     def start(self) -> None:
-        """Runs, in a task of its own."""
+        """Starts the watch in a task of its own."""
         project, selector = self.key
         self._task = asyncio.create_task(self._run(), name=f"quota watch {project} {selector}")
 
     def cancel(self) -> asyncio.Task[None] | None:
-        """Asks it to stop; the task that is still to end, if there is one."""
+        """Cancels the watch; returns the task that has not ended yet, if there is one."""
         if self._stopping is not None:
             self._stopping.cancel()
         if self._task is not None:
@@ -97,8 +97,8 @@ class SharedWatch:
                     async for event in events:
                         self._take(event)
             except QuotaError as error:
-                # No rights, or no such project: somebody has to act first, so looking is rare and
-                # users poll.
+                # No rights, or no such project, which a retry does not solve: tried again rarely,
+                # and followers poll.
                 self.trouble = error
                 _log.warning("Tracking is degraded", extra={"reason": type(error).__name__})
             await asyncio.sleep(TRY_AGAIN_DEGRADED.total_seconds())
@@ -107,28 +107,28 @@ class SharedWatch:
         match event:
             case Synced():
                 self._complete, self.trouble = True, None
-            case Changed(found=found):
-                self.verdicts[found.key] = judge(found)
-                self._wake(found.key)
-            case Gone(found=found):
-                self.verdicts.pop(found.key, None)
-                self._wake(found.key)
+            case Changed(found=claim):
+                self.verdicts[claim.key] = judge(claim)
+                self._wake(claim.key)
+            case Gone(found=claim):
+                self.verdicts.pop(claim.key, None)
+                self._wake(claim.key)
 
     def _wake(self, key: ClaimKey) -> None:
         loop = asyncio.get_running_loop()
         for wake in self._followers.values():
-            # Not called from here: what a callback raises would end the watch of all others.
+            # Not called from here: an exception of a callback would end the watch of all followers.
             loop.call_soon(wake, key)
 
 
 class Watches:
     """All watches of one client."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.chance = surroundings.chance
-        self._telemetry = surroundings.telemetry
+    def __init__(self, dependencies: ClientDependencies) -> None:
+        self.chance = dependencies.chance
+        self._telemetry = dependencies.telemetry
         self._running: dict[tuple[str, str], SharedWatch] = {}
-        # In the order they came: the first gets the next place.
+        # In the order of arrival: the first one runs next.
         self._waiting: dict[tuple[str, str], SharedWatch] = {}
         self._iterated: set[ClaimWatch] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -139,7 +139,7 @@ class Watches:
         return self._running.get(key) or self._waiting.get(key)
 
     def share(self, requests: PlaneRequests, selector: str) -> SharedWatch:
-        """The shared watch, made if there is none and started if there is a place."""
+        """The shared watch, made if there is none and started if fewer than 64 run."""
         shared = self.find(requests.project, selector)
         if shared is None:
             shared = SharedWatch(self, requests, selector)
@@ -148,7 +148,7 @@ class Watches:
         return shared
 
     def stop(self, shared: SharedWatch) -> None:
-        """Stops a shared watch and gives its place to the one that waits longest."""
+        """Stops a shared watch and starts the one that waits longest."""
         for shelf in (self._waiting, self._running):
             if shelf.get(shared.key) is shared:
                 del shelf[shared.key]
@@ -159,7 +159,7 @@ class Watches:
             self._fill_places()
 
     async def follow(self, watch: ClaimWatch) -> AsyncGenerator[WatchEvent, None]:
-        """The events of a watch that its caller iterates, ended with the client."""
+        """The events of a watch that its caller iterates; it ends with the client."""
         self._iterated.add(watch)
         try:
             async with aclosing(watch.events()) as events:
@@ -169,7 +169,7 @@ class Watches:
             self._iterated.discard(watch)
 
     async def aclose(self) -> None:
-        """Ends all of them and waits until they have ended."""
+        """Ends all watches and waits until their tasks have ended."""
         for watch in self._iterated:
             watch.end()
         self._waiting.clear()

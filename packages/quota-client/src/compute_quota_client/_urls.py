@@ -1,9 +1,8 @@
-"""Every URL this library asks, built from checked segments; pure.
+"""The URLs of a project plane, built from checked segments; pure.
 
-Names come from tenants. None of them is pasted into a URL: a name that is not a DNS label or
-subdomain is refused, each segment is percent-encoded all the same, and the finished path is
-compared with the one that was meant before anything is sent, since a URL library may normalise dot
-segments on its own.
+Names come from tenants, and one with a dot segment or a slash could address another object. A name
+that is not a DNS label or subdomain is refused, each segment is percent-encoded all the same, and
+the finished path is compared with the intended one, since a URL library may normalise dot segments.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ class PlaneUrls:
         return self._build("api", "v1", "namespaces", _names.check_label("name", name))
 
     def _build(self, *segments: str) -> httpx.URL:
-        meant = "/" + "/".join(quote(segment, safe="") for segment in (*self.prefix, *segments))
-        url = httpx.URL(self.origin + meant)
-        if url.raw_path.decode() != meant or "//" in meant:
+        intended = "/" + "/".join(quote(segment, safe="") for segment in (*self.prefix, *segments))
+        url = httpx.URL(self.origin + intended)
+        if url.raw_path.decode() != intended or "//" in intended:
             raise QuotaUsageError("does not make a path of its own", argument="name")
         return url
 
@@ -71,7 +70,7 @@ def plane_urls(origin: str, settings: QuotaSettings, project: str) -> PlaneUrls:
 def origin_of(server: str) -> str:
     """Scheme, host and port of a server's URL; its path is dropped, anything but https refused."""
     if any(not 0x20 < ord(character) < 0x7F for character in server):
-        # urlsplit drops CR, LF and TAB: another host than the one that is read.
+        # urlsplit drops CR, LF and TAB: the host would not be the one that is written.
         raise QuotaUsageError("must be a URL of visible ASCII characters", argument="server")
     parts = urlsplit(server)
     if parts.scheme != "https":

@@ -1,7 +1,7 @@
-"""What a claim is found to be, as values; and the other expected answers of an operation.
+"""Verdicts on a claim, and the other expected results of an operation, as values.
 
-Every verdict carries the claim it was made on, so a caller may keep one longer than the tracker
-that delivered it. Only `Granted` means that anything may start.
+Every verdict carries its claim, so a caller may keep one longer than the tracker that delivered it.
+Only `Granted` allows the subject to start.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ MismatchField: TypeAlias = Literal["subject", "requests", "consumer", "resource"
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Somebody else's: `owner` holds what the claim carries under each wanted key, None where
-    absent.
-    """
+    """A claim of another owner: `owner` has its value of each wanted key, None where absent."""
 
     found: FoundClaim
     owner: Mapping[str, str | None]
@@ -30,7 +28,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Releasing:
-    """Being deleted: what it holds is about to be free again."""
+    """Being deleted: what it reserves is about to be free again."""
 
     found: FoundClaim
 
@@ -40,7 +38,7 @@ class Mismatch:
     """Ours, but `fields` differ from what is wanted; ("subject",) alone is the case for `adopt`.
 
     `allocations` means that the spec was changed after its evaluation, which Milo accepts without
-    looking again.
+    evaluating again.
     """
 
     found: FoundClaim
@@ -65,7 +63,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """The quota service calls the claim invalid; it will not look again."""
+    """The quota service calls the claim invalid, and does not evaluate it again."""
 
     found: FoundClaim
     message: str
@@ -73,8 +71,8 @@ class Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Final: a raised grant does not flip it. Parts that fitted stay reserved until the claim is
-    released.
+    """Final: a raised grant does not change it. Requests that fitted stay reserved until the claim
+    is released.
     """
 
     found: FoundClaim
@@ -88,7 +86,7 @@ Verdict: TypeAlias = Foreign | Releasing | Mismatch | Granted | Pending | Invali
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """There is nothing of that name."""
+    """There is no object of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +98,15 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class NotOurs:
-    """The claim was not recognised, or kept changing; it was left alone. `found` is what was read
-    last.
+    """The claim was not recognised, or kept changing, and was not deleted; `found` is its last
+    state.
     """
 
     found: FoundClaim
 
 
 class ClaimKey(NamedTuple):
-    """Where a claim stands inside its project."""
+    """Namespace and name of a claim in its project."""
 
     namespace: str
     name: str
@@ -116,19 +114,19 @@ class ClaimKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """All that exists has been told by `Changed`; from here on changes follow."""
+    """Every existing claim was reported by `Changed`; from here on changes follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A claim that is new, or not as it was last told."""
+    """A claim that is new or differs from its last report."""
 
     found: FoundClaim
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A claim that was told and exists no more; `found` is its last known state."""
+    """A claim that was reported and no longer exists; `found` is its last known state."""
 
     found: FoundClaim
 

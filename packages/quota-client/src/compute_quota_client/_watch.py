@@ -1,13 +1,13 @@
-"""Follows the claims of a project: a list, then a watch from where the list ended, always mended.
+"""List and watch of the claims of a project, restarted after every failure.
 
     list ──▶ Changed … Synced ──▶ watch ──▶ Changed, Gone …
       ▲                            │  ▲ │
-      │                            │  └─┘ ends, breaks, is silent, talks garbage: watch again
+      │                            │  └─┘ end, broken, silent or undecodable: watch again
       └──── 410, versions go back ─┘      from the last version
         Gone for what vanished, Changed for what differs, Synced
 
-The knowledge kept here, what was told last, makes the difference after a second list; nothing is
-told twice.
+The last reported claims are kept: after a second list only differences are reported, so that no
+deletion is missed and no state is reported twice.
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ if TYPE_CHECKING:
     from compute_quota_client._stream import Line
     from compute_quota_client._verdicts import ClaimKey
 
-# A server with bookmarks says something every minute or so; a stream that is silent for longer is
-# dead.
+# A server sends a bookmark about every minute; a stream that is silent for longer is dead.
 SILENCE_LIMIT: Final = timedelta(seconds=90)
-# The server ends a watch after this many seconds, spread so that a thousand watches do not return
-# together.
+# The server ends a watch after this many seconds, spread so that a thousand watches do not
+# reconnect together.
 SHORTEST_WATCH: Final = 240
 LONGEST_WATCH: Final = 480
-# A watch that ends sooner than this was not ended by its time. So many of them, or of failures, in
-# a row, and the version they start from is doubted.
+# A watch that ends sooner than this did not reach its timeout. After so many of them, or of
+# failures, in a row, the claims are listed again: the start version may be the cause.
 SHORT_LIVED: Final = timedelta(seconds=5)
 FRUITLESS_LIMIT: Final = 3
 # Digits of the largest resourceVersion, an unsigned number of 64 bits.
@@ -61,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClaimWatch:
-    """One watch of one selector. `is_live` says whether what was told is kept current right now."""
+    """One watch of one selector. `is_live`: whether the reported claims are current now."""
 
     def __init__(self, requests: PlaneRequests, selector: str, chance: Chance) -> None:
         self._requests = requests
@@ -75,16 +74,16 @@ class ClaimWatch:
         self.is_live = False
 
     def end(self) -> None:
-        """Ends the watch: whoever waits for its next event gets none."""
+        """Ends the watch; a caller that waits for its next event gets none."""
         self._ended = True
         if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def events(self) -> AsyncGenerator[WatchEvent, None]:
-        """What happens, for as long as somebody asks.
+        """All claims, then changes, until the generator is closed.
 
         Raises:
-            QuotaError: what waiting does not mend.
+            QuotaError: an error that a retry does not solve.
         """
         try:
             while not self._ended:
@@ -102,7 +101,7 @@ class ClaimWatch:
             self.is_live = False
 
     async def _list(self) -> Listing | None:
-        """What stands now, or None after a pause because it cannot be learned."""
+        """All claims now, or None, after a pause, where the plane is unavailable."""
         try:
             return await self._requests.list(self._selector)
         except QuotaUnavailableError as error:
@@ -110,22 +109,22 @@ class ClaimWatch:
             return None
 
     def _differences(self, listing: Listing) -> Iterator[WatchEvent]:
-        """What was told and is not so: the vanished first, since one of their names may stand for
-        something new.
+        """Differences from the last report: deletions first, since a new claim may have the same
+        name.
         """
-        listed = {found.key: found for found in listing.claims}
+        listed = {claim.key: claim for claim in listing.claims}
         for key in [key for key in self._known if key not in listed]:
             yield Gone(self._known.pop(key))
-        for key, found in listed.items():
+        for key, claim in listed.items():
             known = self._known.get(key)
-            if known is None or known.resource_version != found.resource_version:
-                self._known[key] = found
-                yield Changed(found)
+            if known is None or known.resource_version != claim.resource_version:
+                self._known[key] = claim
+                yield Changed(claim)
         self._version = listing.resource_version
         self._fruitless = 0
 
     async def _follow(self) -> AsyncGenerator[WatchEvent, None]:
-        """Changes from the last version on; ends when only another list can help."""
+        """Changes from the last version on; ends when another list is needed."""
         while not self._ended and self._fruitless < FRUITLESS_LIMIT:
             begun = loop_now()
             try:
@@ -148,13 +147,13 @@ class ClaimWatch:
                 await self._rest(begun)
 
     async def _rest(self, begun: timedelta) -> None:
-        """A stream that ends as soon as it began, again and again, must not become a loop."""
+        """Waits after a stream that ended at once, so that reopening it is no busy loop."""
         if loop_now() - begun < SHORT_LIVED:
             self._fruitless += 1
             await self._sleep(spread_delay(0, self._chance))
 
     async def _pause(self, error: QuotaError) -> None:
-        """The plane is away. Waits, longer every time, up to 36 s."""
+        """Waits for an unavailable plane, longer every time, up to 36 s."""
         self.is_live = False
         _log.debug("Pausing a watch", extra={"reason": type(error).__name__})
         delay = spread_delay(self._fruitless, self._chance)
@@ -164,7 +163,7 @@ class ClaimWatch:
     async def _sleep(self, delay: timedelta) -> None:
         with suppress(TimeoutError):
             async with self._waiting(delay):
-                # Never done: the end of the wait, or of the watch, is what ends it.
+                # Never done: only the timeout, or `end`, ends the wait.
                 await asyncio.get_running_loop().create_future()
 
     @asynccontextmanager
@@ -178,20 +177,20 @@ class ClaimWatch:
                 self._patience = None
 
     async def _needs_list(self, line: Line) -> bool:
-        """Whether only a list can help: the server forgot the version asked for, or versions went
-        back, out of order or because the plane was restored from a backup.
+        """Whether another list is needed: the server's history does not reach back to the version,
+        or versions went back, out of order or because the plane was restored from a backup.
         """
         match line:
             case StreamError(code=code):
                 return code == 410
             case Bookmark(resource_version=version):
                 pass
-            case Put(found=found) | Removed(found=found):
-                version = found.resource_version
+            case Put(claim=claim) | Removed(claim=claim):
+                version = claim.resource_version
         is_older = 0 < _read_version(version) < _read_version(self._version)
         if is_older:
             _log.warning("Listing claims again after versions went back")
-            # A server that does so at once again must not be listed in a loop.
+            # A server that repeats this must not be listed in a busy loop.
             await self._sleep(spread_delay(0, self._chance))
         return is_older
 
@@ -200,19 +199,19 @@ class ClaimWatch:
             case Bookmark(resource_version=version):
                 self._version = version
                 return None
-            case Put(found=found):
-                self._version = found.resource_version
-                known = self._known.get(found.key)
-                self._known[found.key] = found
-                is_news = known is None or known.resource_version != found.resource_version
-                return Changed(found) if is_news else None
-            case Removed(found=found):
-                self._version = found.resource_version
-                known = self._known.pop(found.key, None)
-                return None if known is None else Gone(found)
+            case Put(claim=claim):
+                self._version = claim.resource_version
+                known = self._known.get(claim.key)
+                self._known[claim.key] = claim
+                is_changed = known is None or known.resource_version != claim.resource_version
+                return Changed(claim) if is_changed else None
+            case Removed(claim=claim):
+                self._version = claim.resource_version
+                known = self._known.pop(claim.key, None)
+                return None if known is None else Gone(claim)
 
     async def _stream(self) -> AsyncGenerator[Line, None]:
-        """The lines of one watch request; silence and garbage end it quietly."""
+        """The events of one watch request; silence and undecodable lines end it without error."""
         async with self._requests.sender.open_stream(self._call()) as response:
             self.is_live = True
             splitter = LineSplitter()

@@ -1,10 +1,8 @@
-"""Milo's objects as they travel: what is read, with everything we do not need left out, and what is
-written.
+"""Milo's objects on the wire: models of the fields that are read, and the bodies that are written.
 
-The border of the library. JSON comes in here and values of `_models` go out; no dict from the wire
-gets further. Readers ignore fields they do not know, since a newer Milo adds some; what does not
-fit at all is a `ValueError`, which callers translate to `QuotaProtocolError` where they know the
-operation.
+JSON is parsed here into values of `_models`; no other module handles a dict from the wire. Unknown
+fields are ignored, since a newer Milo adds some; an object that does not fit is a `ValueError`,
+which callers translate to `QuotaProtocolError` with the operation.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ KIND: Final = "ResourceClaim"
 
 
 class Wire(BaseModel):
-    """Base of all that is read: camelCase on the wire, unknown fields ignored, never changed."""
+    """Base of all models: camelCase on the wire, unknown fields ignored, frozen."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
@@ -95,7 +93,7 @@ class WireMetadata(Wire):
 
 
 class WireClaim(Wire):
-    """A ResourceClaim; its kind is left out in lists, so it is checked where it must be there."""
+    """A ResourceClaim; lists leave out its kind, so `kind` is checked outside of lists only."""
 
     kind: str | None = None
     metadata: WireMetadata
@@ -113,7 +111,7 @@ class WireClaim(Wire):
             resource_version=meta.resource_version,
             created_at=meta.creation_timestamp,
             deleting_since=meta.deletion_timestamp,
-            # Labels are what claims have in common; what only one of them says is an annotation.
+            # Interned: many claims share their labels. Annotations differ from claim to claim.
             labels=MappingProxyType({intern(k): intern(v) for k, v in meta.labels.items()}),
             annotations=MappingProxyType({intern(k): v for k, v in meta.annotations.items()}),
             requests=tuple(_request(r.resource_type, r.amount) for r in self.spec.requests),
@@ -132,7 +130,7 @@ class WireClaim(Wire):
 
 class WireListMetadata(Wire):
     resource_version: str
-    # `continue` is a keyword, so the alias generator does not serve here.
+    # `continue` is a Python keyword, so the alias is given.
     next_page: str = Field(default="", alias="continue")
 
 
@@ -162,7 +160,7 @@ class WireDetails(Wire):
 
 
 class WireFailure(Wire):
-    """A Kubernetes `Status` that tells of a failure."""
+    """A Kubernetes `Status` of a failure."""
 
     kind: str
     message: str = ""
@@ -171,8 +169,8 @@ class WireFailure(Wire):
     code: int | None = None
 
 
-# A service keeps thousands of claims that say the same of the same few resources: equal parts of
-# them are one value, as far as the last thousand of each kind reach.
+# A service keeps thousands of claims with the same few resources: equal values are shared, among
+# the last thousand of each kind.
 _ref = lru_cache(maxsize=1024)(ObjectRef)
 _request = lru_cache(maxsize=1024)(ResourceRequest)
 _allocation = lru_cache(maxsize=1024)(Allocation)
@@ -209,34 +207,31 @@ def claim_body(wanted: Claim) -> bytes:
     return _encode({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
 
 
-def delete_body(found: FoundClaim) -> bytes:
-    """Deletes exactly this claim in exactly this state: an adoption keeps the UID, so the UID is
-    not enough.
-    """
-    preconditions = {"uid": found.uid, "resourceVersion": found.resource_version}
+def delete_body(claim: FoundClaim) -> bytes:
+    """Deletes the claim in this state only: an adoption keeps the UID, so it is not enough."""
+    preconditions = {"uid": claim.uid, "resourceVersion": claim.resource_version}
     return _encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
 
 
 def adopt_body(
-    found: FoundClaim, old_subject: Mapping[str, str | None], new_subject: Mapping[str, str]
+    claim: FoundClaim, old_subject: Mapping[str, str | None], new_subject: Mapping[str, str]
 ) -> bytes:
-    """One JSON patch: hands the claim on if it is still the one that was read and still says the
-    old subject.
+    """One JSON patch: hands the claim on if UID and old subject are still those that were read.
 
-    JSON patch has no test for absence, so a key that is not there is guarded by the version of the
+    JSON patch has no test for absence, so an absent key is guarded by the resourceVersion of the
     whole claim.
     """
-    patch = [_step("test", "/metadata/uid", found.uid)]
+    patch = [_step("test", "/metadata/uid", claim.uid)]
     if None in old_subject.values():
-        patch.append(_step("test", "/metadata/resourceVersion", found.resource_version))
-        if not found.annotations:
+        patch.append(_step("test", "/metadata/resourceVersion", claim.resource_version))
+        if not claim.annotations:
             patch.append(_step("add", "/metadata/annotations", {}))
     for key, value in sorted(old_subject.items()):
         if value is not None:
-            patch.append(_step("test", _pointer(found, key), value))
+            patch.append(_step("test", _pointer(claim, key), value))
     for key, value in sorted(new_subject.items()):
         verb = "replace" if old_subject[key] is not None else "add"
-        patch.append(_step(verb, _pointer(found, key), value))
+        patch.append(_step(verb, _pointer(claim, key), value))
     return _encode(patch)
 
 
@@ -244,8 +239,8 @@ def _step(op: str, path: str, value: str | dict[str, str]) -> dict[str, str | di
     return {"op": op, "path": path, "value": value}
 
 
-def _pointer(found: FoundClaim, key: str) -> str:
-    where = "labels" if key in found.labels else "annotations"
+def _pointer(claim: FoundClaim, key: str) -> str:
+    where = "labels" if key in claim.labels else "annotations"
     # RFC 6901: `~` first, or the one made for `/` would be escaped again.
     return f"/metadata/{where}/{key.replace('~', '~0').replace('/', '~1')}"
 

@@ -7,10 +7,10 @@
     async with fake.client() as quota:
         verdict = await quota.project("acme").claim(wanted)
 
-It is behind an httpx transport, so everything above the network is the real library. It keeps
-Milo's habits (docs/spec/quota.md A7): a claim is evaluated a moment after its creation, a denial is
-final and keeps what fitted, later changes of a spec are accepted and not looked at. Where a fake
-and a real Milo could differ, the contract tests of this package hold both to the same.
+It is behind an httpx transport, so everything above the network is the real library. It behaves as
+Milo does (docs/spec/quota.md A7): a claim is evaluated shortly after its creation, a denial is
+final and keeps the requests that fitted, later changes of a spec are accepted and not evaluated.
+The contract tests of this package run on the fake and on a real Milo.
 
 Failures are set, not patched in: `fake.knobs`, `fail_next`, `lose_next_reply`, `drop_watches`.
 """
@@ -27,6 +27,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from compute_quota_client._client import QuotaClient
 from compute_quota_client._config import QuotaSettings
+from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import Operation
 from compute_quota_client._fake.builders import (
     BUCKET_UID,
@@ -36,7 +37,6 @@ from compute_quota_client._fake.builders import (
     a_claim,
     a_found_claim,
 )
-from compute_quota_client._fake.knobs import Knobs
 from compute_quota_client._fake.ledger import ROOT, active
 from compute_quota_client._fake.objects import (
     Allowance,
@@ -51,6 +51,7 @@ from compute_quota_client._fake.objects import (
     RegistrationObject,
     RegistrationSpec,
 )
+from compute_quota_client._fake.options import Knobs
 from compute_quota_client._fake.port import FakePort
 from compute_quota_client._fake.refusals import Refusal
 from compute_quota_client._fake.routes import Route, route
@@ -58,7 +59,6 @@ from compute_quota_client._fake.server import REGISTERED, Server, refused
 from compute_quota_client._fake.store import Where
 from compute_quota_client._models import FoundClaim, ObjectRef, project_ref
 from compute_quota_client._override import override
-from compute_quota_client._surroundings import Surroundings
 from compute_quota_client._wire import WireClaim, claim_body
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ Trouble: TypeAlias = "Failure | type[httpx.TransportError]"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request the fake got, in the order they came."""
+    """One request that the fake received."""
 
     project: str
     operation: Operation | None
@@ -121,7 +121,7 @@ class Exchange:
 
 
 class FakeQuota:
-    """A Milo without projects, registrations and grants; a test adds what it is about."""
+    """A Milo without projects, registrations and grants; a test adds what it needs."""
 
     def __init__(self) -> None:
         self.knobs = Knobs()
@@ -135,7 +135,7 @@ class FakeQuota:
     def client(
         self, settings: QuotaSettings | None = None, surroundings: Surroundings | None = None
     ) -> QuotaClient:
-        """A client that talks to this fake."""
+        """A client of this fake."""
         return QuotaClient(
             SERVER,
             transport=self.transport,
@@ -148,7 +148,7 @@ class FakeQuota:
         return FakePort(self.handle, tls)
 
     def add_project(self, name: str, *namespaces: str) -> None:
-        """Makes a project, with the namespaces a fresh one has and the given ones."""
+        """Creates a project, with the namespaces of a new one and the given ones."""
         for namespace in ("default", "milo-system", *namespaces):
             where = Where(name, "namespaces", None, namespace)
             wanted = NamespaceObject(metadata=Metadata(name=namespace))
@@ -180,7 +180,7 @@ class FakeQuota:
         consumer: ObjectRef | None = None,
         name: str = "grant",
     ) -> None:
-        """Gives `consumer` (the project itself) so much; a grant of that name is replaced."""
+        """Grants `consumer` (the project itself) amounts; a grant of that name is replaced."""
         who = consumer or project_ref(project)
         where = Where(project, "resourcegrants", "milo-system", name)
         wanted = GrantObject(
@@ -200,67 +200,67 @@ class FakeQuota:
             self._server.store.update(where, wanted)
 
     def evaluate(self) -> None:
-        """Decides every claim that waits, now."""
+        """Evaluates every pending claim now."""
         for where in self._server.store.places("resourceclaims"):
             self._server.evaluate(where)
 
     def reserved(self, project: str, resource_type: str, consumer: ObjectRef | None = None) -> int:
-        """How much of a resource type the claims of a consumer (the project itself) hold."""
+        """The amount of a resource type that claims of a consumer (the project itself) reserve."""
         who = consumer or project_ref(project)
         ref = Ref(api_group=who.api_group, kind=who.kind, name=who.name)
         return sum(self._server.ledger.reserved(project, resource_type, ref))
 
     def claims(self, project: str) -> list[FoundClaim]:
         """The claims of a project."""
-        found = self._server.store.all(project, ClaimObject)
-        return [WireClaim.model_validate(one.render()).to_found() for one in found]
+        claims = self._server.store.all(project, ClaimObject)
+        return [WireClaim.model_validate(one.render()).to_found() for one in claims]
 
     def claim_json(self, project: str, namespace: str, name: str) -> dict[str, JsonValue]:
-        """A claim as it is stored, every field of it."""
-        for found in self._server.store.all(project, ClaimObject):
-            if (found.metadata.namespace, found.metadata.name) == (namespace, name):
-                return found.render()
+        """A claim as it is stored, with all fields."""
+        for claim in self._server.store.all(project, ClaimObject):
+            if (claim.metadata.namespace, claim.metadata.name) == (namespace, name):
+                return claim.render()
         raise KeyError(f"{project}/{namespace}/{name}")
 
     def add_claim(self, project: str, wanted: Claim) -> None:
-        """Creates a claim, as somebody else would."""
+        """Creates a claim, as another client would."""
         asked = Route(project, "resourceclaims", wanted.namespace, None, "POST", watches=False)
         self._server.create(asked, claim_body(wanted))
 
     def edit_claim(
         self, project: str, namespace: str, name: str, patch: dict[str, JsonValue]
     ) -> None:
-        """Changes a claim by a merge patch, as somebody else would; its status too."""
+        """Changes a claim by a merge patch, as another client would; its status too."""
         asked = Route(project, "resourceclaims", namespace, name, "PATCH", watches=False)
         body = httpx.Request("PATCH", SERVER, content=_JSON.dump_json(patch))
         self._server.patch(asked, body)
 
     def delete_claim(self, project: str, namespace: str, name: str) -> None:
-        """Deletes a claim, as somebody else would."""
+        """Deletes a claim, as another client would."""
         self._server.store.delete(Where(project, "resourceclaims", namespace, name))
 
     def fail_next(self, operation: Operation, *troubles: Trouble) -> None:
-        """The next requests of this operation fail so, one after the other."""
+        """The next requests of this operation fail, one for each of `troubles`."""
         self._failing[operation].extend(troubles)
 
     def lose_next_reply(self, operation: Operation) -> None:
-        """The next request of this operation is carried out, and its answer lost."""
+        """The next request of this operation is carried out, and its answer is lost."""
         self._losing.add(operation)
 
     def before_next(self, operation: Operation, action: Callable[[], None]) -> None:
-        """Does something right before the next request of this operation is looked at: a race."""
+        """Calls `action` immediately before the next request of this operation: a race."""
         self._meanwhile[operation] = action
 
     def fail_no_more(self) -> None:
-        """Takes back what `fail_next` and `lose_next_reply` have left."""
+        """Clears what is left of `fail_next` and `lose_next_reply`."""
         self._failing.clear()
         self._losing.clear()
 
     def forget_history(self, *, running_watches: bool = True) -> None:
-        """Versions from before now are forgotten; running watches are told, or notice later."""
+        """Drops the history; running watches get a 410 now, or when they reconnect."""
         self._server.store.forget_history()
         for stream in self._server.streams if running_watches else ():
-            stream.tell_expired()
+            stream.send_expired()
 
     def drop_watches(self) -> None:
         """Breaks the connections of all running watches."""
@@ -268,17 +268,17 @@ class FakeQuota:
             stream.drop()
 
     def say_in_watches(self, line: bytes) -> None:
-        """Puts a line into all running watches."""
+        """Sends a line in all running watches."""
         for stream in self._server.streams:
-            stream.say(line)
+            stream.send_line(line)
 
     @property
     def version(self) -> str:
-        """The last version given to anything, in any project."""
+        """The last resourceVersion of any object, in any project."""
         return str(self._server.store.version)
 
     def states_of_claim(self, project: str, namespace: str, name: str) -> list[JsonValue]:
-        """Every state a claim has gone through, first to last."""
+        """Every stored state of a claim, first to last."""
         where = Where(project, "resourceclaims", namespace, name)
         return [
             change.after.render()
@@ -300,7 +300,7 @@ class FakeQuota:
         ]
 
     async def handle(self, request: httpx.Request) -> httpx.Response:
-        """Answers a request, after all that was set to happen to it."""
+        """Answers a request, with the latency and failures that were set."""
         asked = route(request)
         operation = asked.operation if asked else None
         project = asked.plane if asked else ""
@@ -358,4 +358,4 @@ class _Transport(httpx.AsyncBaseTransport):
 
 
 def _nothing() -> None:
-    """What happens meanwhile where nothing was set."""
+    """The action before a request where none was set."""

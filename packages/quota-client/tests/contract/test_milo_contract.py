@@ -165,8 +165,8 @@ class Milo:
         """Waits until the object at `path` has the condition True."""
 
         async def holds() -> bool:
-            found = (await self.ask("GET", path)).json()
-            conditions = found.get("status", {}).get("conditions", [])
+            stored = (await self.ask("GET", path)).json()
+            conditions = stored.get("status", {}).get("conditions", [])
             return {"type": condition, "status": "True"}.items() <= {
                 key: value for one in conditions for key, value in one.items()
             }.items()
@@ -175,16 +175,16 @@ class Milo:
 
     async def decided(self, name: str) -> Verdict:
         """The verdict on a claim once it is not pending any more."""
-        found: list[Verdict] = []
+        seen: list[Verdict] = []
 
         async def is_decided() -> bool:
             verdict = await self.project.read("default", f"{self.run}-{name}")
             assert not isinstance(verdict, Absent)
-            found.append(verdict)
+            seen.append(verdict)
             return not isinstance(verdict, Pending)
 
         await wait_until(is_decided)
-        return found[-1]
+        return seen[-1]
 
     async def claimed(self, claim: Claim) -> Verdict:
         """Claims, and waits for the verdict."""
@@ -192,8 +192,8 @@ class Milo:
         return await self.decided(claim.name.removeprefix(f"{self.run}-"))
 
     async def release_all(self) -> None:
-        for found in await self.project.list(f"contract.example.com/run={self.run}"):
-            await self.project.release(found.namespace, found.name, uid=found.uid)
+        for claim in await self.project.list(f"contract.example.com/run={self.run}"):
+            await self.project.release(claim.namespace, claim.name, uid=claim.uid)
         for path in reversed(self.cleanups):
             await self.ask("DELETE", path)
 
@@ -220,7 +220,7 @@ async def simulated_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) 
     if importlib.util.find_spec("compute_sim_planes") is None:
         pytest.skip("sim-planes is not installed: this package's own environment has no sibling")
     # Only here: see above.
-    from compute_sim_planes.milo.serving import serve_milo
+    from compute_sim_planes.milo.http_server import serve_milo
 
     request.getfixturevalue("enter_real_time")()
     folder: Path = request.getfixturevalue("tmp_path")
@@ -251,11 +251,11 @@ async def named_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> M
 
 async def real_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) -> Milo:
     """Milo's part played by real API servers behind a gateway."""
-    found: RealMilo = request.getfixturevalue("real_milo_address")
+    real: RealMilo = request.getfixturevalue("real_milo_address")
     request.getfixturevalue("enter_real_time")()
-    quota = await stack.enter_async_context(QuotaClient.from_kubeconfig(found.kubeconfig))
-    admin = await stack.enter_async_context(administrator(found.kubeconfig))
-    return Milo(quota, admin, found.project, found.other)
+    quota = await stack.enter_async_context(QuotaClient.from_kubeconfig(real.kubeconfig))
+    admin = await stack.enter_async_context(administrator(real.kubeconfig))
+    return Milo(quota, admin, real.project, real.other)
 
 
 class RealMilo(Protocol):
@@ -295,12 +295,12 @@ async def milo(
     """A Milo with two resource types of this test's own, and no grant."""
     backends = SIMULATED if real_milo_address is None else REAL
     async with AsyncExitStack() as stack:
-        found = await backends[str(request.param)](stack, request)
+        backend = await backends[str(request.param)](stack, request)
         try:
-            await found.register(found.widgets, found.grams)
-            yield found
+            await backend.register(backend.widgets, backend.grams)
+            yield backend
         finally:
-            await found.release_all()
+            await backend.release_all()
 
 
 def held(verdict: Verdict) -> dict[str, tuple[str, int]]:
@@ -334,8 +334,8 @@ async def test_the_condition_of_a_claim_is_never_unknown_and_observes_no_generat
     seen = [body.found.granted]
     seen.append((await milo.decided("c")).found.granted)
     assert [one.status for one in seen if one is not None] == ["False", "True"]
-    found = (await milo.ask("GET", milo.claim_path("c"))).json()
-    (condition,) = found["status"]["conditions"]
+    stored = (await milo.ask("GET", milo.claim_path("c"))).json()
+    (condition,) = stored["status"]["conditions"]
     assert "observedGeneration" not in condition
 
 
@@ -373,10 +373,10 @@ async def test_parts_of_a_denied_claim_stay_reserved_until_it_is_released(milo: 
     denied = await milo.claimed(milo.claim("greedy", 5, 100))
     assert isinstance(denied, Denied)
 
-    async def both_parts_are_told() -> bool:
+    async def both_requests_are_evaluated() -> bool:
         return len(held(await milo.decided("greedy"))) == 2
 
-    await wait_until(both_parts_are_told)
+    await wait_until(both_requests_are_evaluated)
     assert held(await milo.decided("greedy")) == {
         "widgets": ("Denied", 0),
         "grams": ("Granted", 100),
@@ -412,7 +412,7 @@ async def test_a_spec_changed_after_its_evaluation_is_accepted_and_not_looked_at
     assert verdict.found.granted is not None
     assert verdict.found.granted.status == "True"
     assert held(verdict)["widgets"] == ("Granted", 1)
-    # One widget of two is left, whatever the spec says now.
+    # One widget of two is left, after any change of the spec.
     assert isinstance(await milo.claimed(milo.claim("one", 1)), Granted)
 
 
@@ -461,12 +461,12 @@ async def test_a_fresh_project_answers_its_first_request(milo: Milo) -> None:
 
 @pytest.mark.spec("Q-20")
 async def test_a_project_that_does_not_exist_answers_like_an_empty_one(milo: Milo) -> None:
-    nowhere = milo.quota.project(f"{milo.run}-nowhere")
-    assert await nowhere.list() == []
-    assert await nowhere.read("default", "x") == Absent()
-    assert await nowhere.namespace_uid("default") == Absent()
+    missing_project = milo.quota.project(f"{milo.run}-missing")
+    assert await missing_project.list() == []
+    assert await missing_project.read("default", "x") == Absent()
+    assert await missing_project.namespace_uid("default") == Absent()
     with pytest.raises(QuotaNamespaceNotFoundError):
-        await nowhere.claim(milo.claim("c", 1))
+        await missing_project.claim(milo.claim("c", 1))
 
 
 @pytest.mark.spec("Q-20")
@@ -621,10 +621,10 @@ async def test_an_existing_name_is_read_and_judged(milo: Milo) -> None:
 @pytest.mark.spec("Q-20")
 async def test_deletes_keep_their_preconditions(milo: Milo) -> None:
     await milo.project.claim(milo.claim("c", 1))
-    found = (await milo.decided("c")).found
+    stored = (await milo.decided("c")).found
     for preconditions in (
         {"uid": "00000000-0000-0000-0000-000000000000"},
-        {"uid": found.uid, "resourceVersion": "1"},
+        {"uid": stored.uid, "resourceVersion": "1"},
     ):
         body: dict[str, JsonValue] = {
             "apiVersion": "v1",

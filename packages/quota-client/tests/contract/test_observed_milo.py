@@ -44,12 +44,12 @@ def items(value: JsonValue) -> list[Json]:
     return [obj(one) for one in value]
 
 
-def told(body: JsonValue) -> JsonValue:
+def comparable(body: JsonValue) -> JsonValue:
     """What of an answer is compared: the words, not the numbers of one run."""
     if not isinstance(body, dict):
         return body
     if "items" in body:
-        return [told(one) for one in items(body["items"])]
+        return [comparable(one) for one in items(body["items"])]
     kept: Json = {key: body[key] for key in ("kind", "reason", "message", "code") if key in body}
     if "message" in body:
         kept["message"] = VERSION.sub(r"\1", UID.sub("<uid>", str(body["message"])))
@@ -65,33 +65,33 @@ def told(body: JsonValue) -> JsonValue:
     return kept
 
 
-def metadata(found: Json) -> Json:
+def metadata(content: Json) -> Json:
     kept = ("name", "namespace", "annotations", "labels")
-    return {key: found[key] for key in kept if key in found}
+    return {key: content[key] for key in kept if key in content}
 
 
-def status(found: JsonValue, kind: str) -> JsonValue:
-    if not isinstance(found, dict):
+def status(content: JsonValue, kind: str) -> JsonValue:
+    if not isinstance(content, dict):
         return None
     if kind == "AllowanceBucket":
         counted = ("limit", "allocated", "available", "claimCount", "grantCount")
         # Absent while no grant counts.
         return {
-            **{key: found[key] for key in counted},
-            "contributingGrantRefs": found.get("contributingGrantRefs") or [],
+            **{key: content[key] for key in counted},
+            "contributingGrantRefs": content.get("contributingGrantRefs") or [],
         }
-    kept: Json = {"observedGeneration": found.get("observedGeneration")}
+    kept: Json = {"observedGeneration": content.get("observedGeneration")}
     kept["conditions"] = [
         {
             **{key: one[key] for key in ("type", "status", "reason", "message")},
             # Not when, but whether it ever changed.
             "changed": not str(one["lastTransitionTime"]).startswith("1970"),
         }
-        for one in items(found.get("conditions") or [])
+        for one in items(content.get("conditions") or [])
     ]
     kept["allocations"] = [
         {key: value for key, value in one.items() if key != "lastTransitionTime"}
-        for one in items(found.get("allocations") or [])
+        for one in items(content.get("allocations") or [])
     ]
     return kept
 
@@ -123,7 +123,7 @@ class Replay:
                 self._uids[str(old["uid"])] = str(new["uid"])
 
     def _translated(self, text: str) -> str:
-        return UID.sub(lambda found: self._uids.get(found[0], found[0]), text)
+        return UID.sub(lambda match: self._uids.get(match[0], match[0]), text)
 
 
 def body_of(response: httpx.Response) -> JsonValue:
@@ -135,7 +135,7 @@ def body_of(response: httpx.Response) -> JsonValue:
 
 
 @pytest.mark.spec("Q-20")
-async def test_the_fake_tells_the_same_story_as_the_real_milo() -> None:
+async def test_the_fake_answers_as_the_real_milo_did() -> None:
     replay, recorded = Replay(), exchanges()
     compared = 0
     for number in STORY:
@@ -144,33 +144,33 @@ async def test_the_fake_tells_the_same_story_as_the_real_milo() -> None:
             # The state the real one came to: the fake has to come to it, too.
             await asyncio.sleep(1)
             last = items(exchange["events"])[-1]["object"]
-            found = obj(obj(last)["metadata"])
-            where = f"/namespaces/{found['namespace']}" if "namespace" in found else ""
+            meta = obj(obj(last)["metadata"])
+            where = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
             path = str(exchange["watch"])
             if where and where not in path:
                 head, _, resource = path.rpartition("/")
                 path = f"{head}{where}/{resource}"
-            response = await replay.ask({"method": "GET", "path": f"{path}/{found['name']}"})
-            assert told(body_of(response)) == told(last), exchange["what"]
+            response = await replay.ask({"method": "GET", "path": f"{path}/{meta['name']}"})
+            assert comparable(body_of(response)) == comparable(last), exchange["what"]
         else:
             response = await replay.ask(obj(exchange["request"]))
             answer = obj(exchange["response"])
             assert response.status_code == answer["code"], exchange["what"]
-            assert told(body_of(response)) == told(answer["body"]), exchange["what"]
+            assert comparable(body_of(response)) == comparable(answer["body"]), exchange["what"]
             replay.learn(answer["body"], body_of(response))
         compared += 1
     assert compared == len(STORY)
 
 
 @pytest.mark.spec("Q-20")
-async def test_a_plane_nobody_made_answers_the_fake_as_it_answered_the_real_one() -> None:
+async def test_a_plane_that_was_not_created_answers_as_the_real_one_did() -> None:
     replay, recorded = Replay(), exchanges()
     for number in PROJECT_FREE:
         exchange = recorded[number]
         request, answer = obj(exchange["request"]), obj(exchange["response"])
         response = await replay.ask(request)
         assert response.status_code == answer["code"], exchange["what"]
-        assert told(body_of(response)) == told(answer["body"]), exchange["what"]
+        assert comparable(body_of(response)) == comparable(answer["body"]), exchange["what"]
         for header, value in obj(answer["headers"]).items():
             assert response.headers[header] == value
 
@@ -201,6 +201,6 @@ async def test_a_claim_goes_through_the_states_the_real_one_went_through() -> No
         await replay.ask(claim)
         await asyncio.sleep(1)
         name = str(obj(obj(obj(claim)["body"])["metadata"])["name"])
-        seen = [told(state) for state in replay.fake.states_of_claim("obs", "default", name)]
-        real = [told(event["object"]) for event in items(recorded[watched]["events"])]
+        seen = [comparable(state) for state in replay.fake.states_of_claim("obs", "default", name)]
+        real = [comparable(event["object"]) for event in items(recorded[watched]["events"])]
         assert seen == real

@@ -69,51 +69,51 @@ def wanting(requests: dict[str, int]) -> Claim:
 WANTED = st.dictionaries(TYPES, AMOUNTS, min_size=1, max_size=3).map(wanting)
 
 
-def is_reserved(found: FoundClaim) -> bool:
-    """Each request has one allocation, granted, of its amount; told without the judge's words."""
+def is_reserved(claim: FoundClaim) -> bool:
+    """Each request has one allocation, granted, of its amount; without the code under test."""
     held: dict[str, list[int]] = {}
-    for allocation in found.allocations:
+    for allocation in claim.allocations:
         if allocation.status == "Granted":
             held.setdefault(allocation.resource_type, []).append(allocation.amount)
-    types = [request.resource_type for request in found.requests]
+    types = [request.resource_type for request in claim.requests]
     return bool(types) and all(
         types.count(request.resource_type) == 1
         and held.get(request.resource_type, []).count(request.amount) == 1
-        for request in found.requests
+        for request in claim.requests
     )
 
 
 @pytest.mark.spec("Q-04", "Q-05")
 @given(found_claims(), WANTED)
-def test_a_grant_is_ours_standing_the_same_and_reserved(found: FoundClaim, wanted: Claim) -> None:
-    verdict = judge(found, wanted)
-    ours = found.labels.get(REGION) == "lhr"
-    going = found.deleting_since is not None
-    asked = {(request.resource_type, request.amount) for request in found.requests}
+def test_a_grant_is_ours_standing_the_same_and_reserved(claim: FoundClaim, wanted: Claim) -> None:
+    verdict = judge(claim, wanted)
+    ours = claim.labels.get(REGION) == "lhr"
+    going = claim.deleting_since is not None
+    asked = {(request.resource_type, request.amount) for request in claim.requests}
     same = (
-        found.annotations.get(BUCKET_UID) == "uid-1"
+        claim.annotations.get(BUCKET_UID) == "uid-1"
         and asked == set(wanted.requests.items())
-        and len(found.requests) == len(wanted.requests)
-        and found.consumer == found.resource == project_ref("acme")
+        and len(claim.requests) == len(wanted.requests)
+        and claim.consumer == claim.resource == project_ref("acme")
     )
-    says_yes = found.granted is not None and found.granted.status == "True"
+    is_granted = claim.granted is not None and claim.granted.status == "True"
     assert isinstance(verdict, Foreign) == (not ours)
     assert isinstance(verdict, Releasing) == (ours and going)
     assert isinstance(verdict, Granted) == (
-        ours and not going and same and says_yes and is_reserved(found)
+        ours and not going and same and is_granted and is_reserved(claim)
     )
     if ours and not going and not same:
         assert isinstance(verdict, Mismatch)
         assert "allocations" not in verdict.fields
-    assert verdict.found is found
+    assert verdict.found is claim
 
 
 @pytest.mark.spec("Q-04")
 @given(found_claims())
-def test_by_itself_a_claim_is_never_foreign_nor_compared(found: FoundClaim) -> None:
-    verdict = judge(found)
+def test_by_itself_a_claim_is_never_foreign_nor_compared(claim: FoundClaim) -> None:
+    verdict = judge(claim)
     assert not isinstance(verdict, Foreign)
     if isinstance(verdict, Mismatch):
         assert verdict.fields == ("allocations",)
     if isinstance(verdict, Granted):
-        assert is_reserved(found)
+        assert is_reserved(claim)

@@ -1,4 +1,4 @@
-"""However a stream is cut into pieces, it says the same, and nothing it says ends the process."""
+"""A stream cut into any pieces gives the same events, and no input ends the process."""
 
 import json
 from contextlib import suppress
@@ -26,10 +26,10 @@ def test_lines_do_not_depend_on_where_the_stream_is_cut(
 ) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     places = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
-    splitter, found = LineSplitter(), list[bytes]()
+    splitter, split = LineSplitter(), list[bytes]()
     for start, end in pairwise(places):
-        found += splitter.feed(stream[start:end])
-    assert found == [line for line in lines if line.strip()]
+        split += splitter.feed(stream[start:end])
+    assert split == [line for line in lines if line.strip()]
 
 
 @given(st.binary(max_size=200))
@@ -53,10 +53,10 @@ def test_no_line_raises_anything_but_that_it_is_garbage(line: bytes) -> None:
 )
 def test_no_event_raises_anything_but_that_it_is_garbage(body: object, kind: str) -> None:
     try:
-        said = parse_line(json.dumps({"type": kind, "object": body}).encode())
+        event = parse_line(json.dumps({"type": kind, "object": body}).encode())
     except GarbageLineError:
         return
-    assert isinstance(said, Bookmark | StreamError)
+    assert isinstance(event, Bookmark | StreamError)
 
 
 def test_characters_that_end_lines_elsewhere_do_not_end_one_here() -> None:

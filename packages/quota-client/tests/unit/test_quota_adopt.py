@@ -59,13 +59,13 @@ def patches(fake: FakeQuota) -> list[JsonValue]:
 async def test_a_claim_is_handed_on_by_one_patch_that_tests_uid_and_old_subject(
     fake: FakeQuota, project: ProjectQuota
 ) -> None:
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     verdict = await adopt(project)
     assert isinstance(verdict, Granted)
     assert verdict.found.value_of(BUCKET_UID) == "uid-2"
     assert patches(fake) == [
         [
-            {"op": "test", "path": "/metadata/uid", "value": found.uid},
+            {"op": "test", "path": "/metadata/uid", "value": stored.uid},
             {"op": "test", "path": POINTER, "value": "uid-1"},
             {"op": "replace", "path": POINTER, "value": "uid-2"},
         ]
@@ -100,9 +100,9 @@ async def test_a_subject_in_labels_is_patched_there_too(
     await project.claim(replace(a_claim(), labels={"a.example.com/slot": "s"}, subject=old))
     new = {"a.example.com/slot": "t", BUCKET_UID: "uid-2"}
     await adopt(project, old, new)
-    (found,) = fake.claims("acme")
-    assert found.labels == {"a.example.com/slot": "t", REGION: "lhr"}
-    assert found.annotations == {BUCKET_UID: "uid-2"}
+    (stored,) = fake.claims("acme")
+    assert stored.labels == {"a.example.com/slot": "t", REGION: "lhr"}
+    assert stored.annotations == {BUCKET_UID: "uid-2"}
 
 
 @pytest.mark.spec("Q-42", "OU-03")
@@ -111,7 +111,7 @@ async def test_a_claim_that_records_no_subject_is_handed_on_if_nothing_of_it_cha
 ) -> None:
     fake.edit_claim(*WHERE, {"metadata": {"annotations": None}})
     before = fake.claim_json(*WHERE)
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     verdict = await adopt(project, ABSENT)
     assert isinstance(verdict, Granted)
     assert verdict.found.annotations == NEW
@@ -119,8 +119,8 @@ async def test_a_claim_that_records_no_subject_is_handed_on_if_nothing_of_it_cha
     assert (after["spec"], after["status"]) == (before["spec"], before["status"])
     assert patches(fake) == [
         [
-            {"op": "test", "path": "/metadata/uid", "value": found.uid},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
+            {"op": "test", "path": "/metadata/uid", "value": stored.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": stored.resource_version},
             {"op": "add", "path": "/metadata/annotations", "value": {}},
             {"op": "add", "path": POINTER, "value": "uid-2"},
         ]
@@ -133,12 +133,12 @@ async def test_an_absent_subject_beside_other_annotations_leaves_those(
 ) -> None:
     fake.edit_claim(*WHERE, {"metadata": {"annotations": {BUCKET_UID: None, "a/b": "c"}}})
     assert isinstance(await adopt(project, ABSENT), Granted)
-    (found,) = fake.claims("acme")
-    assert found.annotations == {**NEW, "a/b": "c"}
+    (stored,) = fake.claims("acme")
+    assert stored.annotations == {**NEW, "a/b": "c"}
 
 
 @pytest.mark.spec("Q-42", "OU-03")
-async def test_a_claim_that_records_a_subject_is_not_handed_on_from_nobody(
+async def test_a_claim_that_records_a_subject_is_not_handed_on_as_one_without(
     fake: FakeQuota, project: ProjectQuota
 ) -> None:
     verdict = await adopt(project, ABSENT)
@@ -148,15 +148,15 @@ async def test_a_claim_that_records_a_subject_is_not_handed_on_from_nobody(
 
 
 @pytest.mark.spec("Q-42", "OU-03")
-async def test_of_two_that_take_a_claim_from_nobody_exactly_one_wins(
+async def test_of_two_that_adopt_a_claim_without_subject_exactly_one_wins(
     fake: FakeQuota, project: ProjectQuota
 ) -> None:
     fake.edit_claim(*WHERE, {"metadata": {"annotations": None}})
     fake.knobs.latency = timedelta(milliseconds=10)
     verdicts = await asyncio.gather(adopt(project, ABSENT), adopt(project, ABSENT, THIRD))
     assert sorted(type(verdict).__name__ for verdict in verdicts) == ["Granted", "Mismatch"]
-    (found,) = fake.claims("acme")
-    assert found.annotations in (NEW, THIRD)
+    (stored,) = fake.claims("acme")
+    assert stored.annotations in (NEW, THIRD)
 
 
 @pytest.mark.spec("Q-42")
@@ -239,13 +239,13 @@ async def test_a_claim_recreated_in_between_fails_the_test_of_its_uid(
 ) -> None:
     def recreated() -> None:
         fake.delete_claim(*WHERE)
-        # The next claim of that name, for the same subject: only the UID tells the two apart.
+        # The next claim of that name, for the same subject: only the UID differs.
         fake.add_claim("acme", a_claim())
 
     fake.before_next(Operation.ADOPT, recreated)
     assert isinstance(await adopt(project), Mismatch)
-    (found,) = fake.claims("acme")
-    assert found.value_of(BUCKET_UID) == "uid-1"
+    (stored,) = fake.claims("acme")
+    assert stored.value_of(BUCKET_UID) == "uid-1"
     assert len(patches(fake)) == 1
 
 
@@ -280,9 +280,9 @@ async def test_of_two_adopters_at_once_exactly_one_wins(
     fake.knobs.latency = timedelta(milliseconds=10)
     verdicts = await asyncio.gather(adopt(project, OLD, NEW), adopt(project, OLD, THIRD))
     assert sorted(type(verdict).__name__ for verdict in verdicts) == ["Granted", "Mismatch"]
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     (winner,) = [verdict for verdict in verdicts if isinstance(verdict, Granted)]
-    assert winner.found.value_of(BUCKET_UID) == found.value_of(BUCKET_UID)
+    assert winner.found.value_of(BUCKET_UID) == stored.value_of(BUCKET_UID)
 
 
 @pytest.mark.spec("Q-42")

@@ -77,9 +77,7 @@ async def test_an_answer_is_what_httpx_makes_of_it(ca: bytes, server_tls: ssl.SS
     assert response.headers["retry-after"] == "7"
 
 
-async def test_a_server_that_says_nothing_is_a_read_timeout(
-    ca: bytes, server_tls: ssl.SSLContext
-) -> None:
+async def test_a_silent_server_is_a_read_timeout(ca: bytes, server_tls: ssl.SSLContext) -> None:
     async with a_server(server_tls, lambda _: None) as url, a_transport(ca) as transport:
         with pytest.raises(httpx.ReadTimeout):
             await transport.handle_async_request(a_request(url, read=0.1))
@@ -105,7 +103,7 @@ async def test_a_server_that_hangs_up_is_a_transport_error(
             await transport.handle_async_request(a_request(url, "POST"))
 
 
-async def test_nobody_there_is_a_connect_error(ca: bytes, server_tls: ssl.SSLContext) -> None:
+async def test_a_closed_port_is_a_connect_error(ca: bytes, server_tls: ssl.SSLContext) -> None:
     async with a_server(server_tls, lambda _: None) as url:
         pass
     async with a_transport(ca) as transport:
@@ -125,7 +123,7 @@ async def test_a_server_that_is_not_trusted_is_a_connect_error(
 
 
 @pytest.mark.spec("Q-15")
-async def test_who_waits_too_long_for_a_connection_is_told_so_and_the_place_is_given_back(
+async def test_a_long_wait_for_a_connection_is_a_pool_timeout_and_frees_its_place(
     ca: bytes, server_tls: ssl.SSLContext
 ) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -134,7 +132,9 @@ async def test_who_waits_too_long_for_a_connection_is_told_so_and_the_place_is_g
         with pytest.raises(httpx.PoolTimeout):
             await transport.handle_async_request(a_request(url, pool=0.05))
         await first.aclose()
-        await first.aclose()  # twice is once: the second would give away somebody else's place
+        await (
+            first.aclose()
+        )  # twice is once: the second would free the connection of another request
         second = await transport.handle_async_request(a_request(url, pool=0.05, read=1.0))
         await second.aclose()
 
@@ -149,7 +149,7 @@ async def test_a_client_that_is_given_up_gives_its_place_back(
                     await transport.handle_async_request(a_request(url, pool=0.05))
 
 
-async def test_without_aiohttp_the_client_says_what_to_install(
+async def test_without_aiohttp_the_error_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delitem(sys.modules, "compute_quota_client._aiohttp", raising=False)
@@ -158,7 +158,7 @@ async def test_without_aiohttp_the_client_says_what_to_install(
         QuotaClient(SERVER, settings=QuotaSettings(http="aiohttp"))
 
 
-async def test_a_given_transport_is_used_whatever_the_settings_say(fake: FakeQuota) -> None:
+async def test_a_given_transport_is_used_with_any_settings(fake: FakeQuota) -> None:
     settings = QuotaSettings(http="aiohttp")
     async with QuotaClient(SERVER, transport=fake.transport, settings=settings) as client:
         assert await client.project("acme").list() == []

@@ -87,12 +87,12 @@ async def test_an_error_knows_project_operation_status_and_reason(
         403,
         "Forbidden",
     )
-    told = "creating ResourceClaim 'default/bucket-logs' in project 'acme': no, because"
-    assert str(error) == told
+    message = "creating ResourceClaim 'default/bucket-logs' in project 'acme': no, because"
+    assert str(error) == message
 
 
 @pytest.mark.spec("Q-07")
-async def test_a_throttled_error_says_how_long(fake: FakeQuota, quota: QuotaClient) -> None:
+async def test_a_throttled_error_has_the_pause(fake: FakeQuota, quota: QuotaClient) -> None:
     error = await error_on_create(fake, quota, Failure(429, retry_after=60))
     assert isinstance(error, QuotaThrottledError)
     assert isinstance(error, QuotaUnavailableError)
@@ -114,10 +114,10 @@ async def test_no_error_carries_more_than_256_characters_of_a_body(
     fake: FakeQuota, quota: QuotaClient, failure: Failure
 ) -> None:
     error = await error_on_create(fake, quota, failure)
-    told = [str(error), error.reason or ""]
+    texts = [str(error), error.reason or ""]
     if isinstance(error, QuotaRejectedError):
-        told += [part for cause in error.causes for part in (cause.field, cause.message)]
-    assert all(text.count("x") <= 256 for text in told)
+        texts += [part for cause in error.causes for part in (cause.field, cause.message)]
+    assert all(text.count("x") <= 256 for text in texts)
 
 
 @pytest.mark.spec("Q-07")
@@ -210,7 +210,7 @@ def test_causes_in_details_are_taken_from_there() -> None:
 
 
 @pytest.mark.spec("Q-08")
-async def test_a_404_of_the_namespace_is_told_from_any_other_404(
+async def test_a_404_of_the_namespace_is_distinguished_from_any_other(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     with pytest.raises(QuotaNamespaceNotFoundError):
@@ -256,7 +256,7 @@ async def test_a_404_on_list_is_no_project_and_on_read_adopt_and_release_absence
 
 
 @pytest.mark.spec("Q-08")
-async def test_the_uid_of_a_namespace_is_read_and_its_absence_told(
+async def test_the_uid_of_a_namespace_or_its_absence_is_read(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     project = quota.project("acme")

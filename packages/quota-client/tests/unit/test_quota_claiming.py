@@ -104,13 +104,13 @@ async def test_a_claim_over_the_limit_is_denied(quota: QuotaClient) -> None:
     verdict = await project.read("default", "bucket-logs")
     assert isinstance(verdict, Denied)
     assert verdict.reason == "QuotaExceeded"
-    told = {one.resource_type: (one.status, one.message) for one in verdict.allocations}
-    assert told[GIB] == ("Denied", "Resource quota exceeded: requested 101, available 100")
-    assert told[OBJECTS] == ("Granted", "Capacity reserved")
+    results = {one.resource_type: (one.status, one.message) for one in verdict.allocations}
+    assert results[GIB] == ("Denied", "Resource quota exceeded: requested 101, available 100")
+    assert results[OBJECTS] == ("Granted", "Capacity reserved")
 
 
 @pytest.mark.spec("Q-09")
-async def test_a_claim_somebody_else_made_in_between_is_judged_as_it_is(
+async def test_a_claim_that_another_client_created_in_between_gets_the_verdict(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     theirs = replace(a_claim(), owner={REGION: "ams"})
@@ -249,7 +249,7 @@ async def test_a_delete_and_a_list_are_tried_three_times(
 
 
 @pytest.mark.spec("Q-10")
-async def test_retries_wait_as_their_dice_say(
+async def test_retries_wait_by_the_given_randomness(
     fake: FakeQuota, quota: QuotaClient, now: Callable[[], timedelta]
 ) -> None:
     fake.fail_next(Operation.GET, httpx.ReadError, httpx.ReadError)
@@ -282,7 +282,7 @@ async def test_other_refusals_are_not_tried_again(
     assert len(fake.sent(Operation.GET)) == 1
 
 
-async def test_admission_says_no_with_causes(quota: QuotaClient) -> None:
+async def test_a_refusal_by_admission_has_causes(quota: QuotaClient) -> None:
     wanted = replace(a_claim(), requests={"unregistered.example.com/x": 1})
     with pytest.raises(QuotaRejectedError) as caught:
         await quota.project("acme").claim(wanted)
@@ -318,13 +318,13 @@ async def test_lists_come_in_pages_of_500_and_are_complete(
         namespace = "second" if n % 2 else "default"
         await project.claim(replace(a_claim(), name=f"claim-{n:04}", namespace=namespace))
     fake.requests.clear()
-    found = await project.list(f"{REGION}=lhr")
-    assert len({(one.namespace, one.name) for one in found}) == 501
+    listed = await project.list(f"{REGION}=lhr")
+    assert len({(one.namespace, one.name) for one in listed}) == 501
     assert [one.url.params["limit"] for one in fake.requests] == ["500", "500"]
     assert await project.list(f"{REGION}=ams") == []
 
 
-async def test_a_list_whose_next_page_is_forgotten_begins_again(
+async def test_a_list_with_an_expired_page_token_begins_again(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     project = quota.project("acme")
@@ -351,5 +351,5 @@ async def test_a_claim_for_another_resource_names_it(fake: FakeQuota, quota: Quo
         consumer=project_ref("acme"),
     )
     assert isinstance(await quota.project("acme").claim(wanted), Pending)
-    (found,) = fake.claims("acme")
-    assert found.resource == wanted.resource
+    (stored,) = fake.claims("acme")
+    assert stored.resource == wanted.resource

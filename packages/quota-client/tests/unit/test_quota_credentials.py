@@ -171,7 +171,7 @@ async def test_no_error_carries_the_credential(
 ) -> None:
     canary = "canary-5ba1e6"
     path = write_kubeconfig({"server": SERVER}, {"token": canary})
-    told: list[str] = []
+    texts: list[str] = []
     with caplog.at_level(logging.DEBUG):
         async with client_of(fake, path) as client:
             for trouble in (
@@ -186,18 +186,18 @@ async def test_no_error_carries_the_credential(
                 with pytest.raises(QuotaError) as caught:
                     await read(client)
                 fake.fail_no_more()
-                # Keeps the circuit closed, whose error would hide the one that is looked at.
+                # Keeps the circuit closed: its error would hide the one under test.
                 await read(client)
                 error: BaseException | None = caught.value
                 while error is not None:
-                    told += [str(error), repr(error), repr(vars(error))]
+                    texts += [str(error), repr(error), repr(vars(error))]
                     if isinstance(error, httpx.RequestError):
-                        told.append(repr(error.request.headers.raw))
+                        texts.append(repr(error.request.headers.raw))
                     error = error.__cause__
-                told += traceback.format_exception(caught.value)
+                texts += traceback.format_exception(caught.value)
     # The requests of both transport errors were looked into.
-    assert sum("User-Agent" in text for text in told) == 2
-    assert not [text for text in told if canary in text]
+    assert sum("User-Agent" in text for text in texts) == 2
+    assert not [text for text in texts if canary in text]
     assert canary not in caplog.text
 
 
@@ -431,7 +431,7 @@ async def test_a_program_is_asked_once_and_again_when_its_credential_ends_or_is_
 
 @pytest.mark.usefixtures("_children_are_gone")
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "cause"),
     [
         ("import sys; print('s3cr3t'); sys.exit(3)", "ends with 3"),
         ("print('s3cr3t')", "prints no ExecCredential"),
@@ -439,15 +439,15 @@ async def test_a_program_is_asked_once_and_again_when_its_credential_ends_or_is_
     ],
 )
 async def test_a_program_that_fails_is_an_auth_error_without_what_it_printed(
-    fake: FakeQuota, write_kubeconfig: Write, jump: Jump, script: str, told: str
+    fake: FakeQuota, write_kubeconfig: Write, jump: Jump, script: str, cause: str
 ) -> None:
-    if "long" in told:
+    if "long" in cause:
         # Its time is the loop's, so it need not be waited for.
         asyncio.get_running_loop().call_later(0.5, jump, 60)
     path = write_kubeconfig({"server": SERVER}, {"exec": EXEC})
     a_program(path.parent / "program", script)
     async with client_of(fake, path, allow_exec=True) as client:
-        with pytest.raises(QuotaAuthError, match=told) as caught:
+        with pytest.raises(QuotaAuthError, match=cause) as caught:
             await read(client)
         assert "s3cr3t" not in str(caught.value)
     assert fake.requests == []

@@ -45,7 +45,7 @@ def test_all_modules_but_testing_are_private() -> None:
 
 
 @pytest.mark.parametrize("name", compute_quota_client.__all__)
-def test_every_export_says_what_it_is(name: str) -> None:
+def test_every_export_has_a_docstring(name: str) -> None:
     value: object = getattr(compute_quota_client, name)
     if inspect.isclass(value) or inspect.isfunction(value):
         assert inspect.getdoc(value)

@@ -100,7 +100,7 @@ async def test_latency_is_taken_by_every_answer(fake: FakeQuota, quota: QuotaCli
 
 
 @pytest.mark.parametrize(
-    ("selector", "found"),
+    ("selector", "matches"),
     [
         ("", True),
         (f"{REGION}=lhr", True),
@@ -115,10 +115,10 @@ async def test_latency_is_taken_by_every_answer(fake: FakeQuota, quota: QuotaCli
     ],
 )
 async def test_selectors_select(
-    fake: FakeQuota, quota: QuotaClient, selector: str, found: bool
+    fake: FakeQuota, quota: QuotaClient, selector: str, matches: bool
 ) -> None:
     fake.add_claim("acme", a_claim())
-    assert bool(await quota.project("acme").list(selector)) is found
+    assert bool(await quota.project("acme").list(selector)) is matches
 
 
 async def test_a_claim_with_a_finalizer_goes_when_it_is_taken_off(
@@ -190,7 +190,7 @@ async def test_patches_that_do_not_apply_change_nothing(fake: FakeQuota, patch: 
 
 
 def test_a_found_claim_is_what_its_claim_would_be() -> None:
-    found = a_found_claim(state="denied")
-    assert found.asks_for(a_claim().requests)
-    assert found.carries(a_claim().owner)
-    assert {one.status for one in found.allocations} == {"Granted", "Denied"}
+    claim = a_found_claim(state="denied")
+    assert claim.asks_for(a_claim().requests)
+    assert claim.carries(a_claim().owner)
+    assert {one.status for one in claim.allocations} == {"Granted", "Denied"}

@@ -68,7 +68,7 @@ async def test_ten_thousand_projects_leave_a_thousand_states_and_flat_memory() -
 
 
 @pytest.mark.spec("Q-15")
-async def test_states_that_nobody_used_for_ten_minutes_are_dropped() -> None:
+async def test_states_that_were_unused_for_ten_minutes_are_dropped() -> None:
     states = ProjectStates(lambda: 0.5)
     for n in range(10):
         with states.using(f"project-{n}"):
@@ -190,10 +190,10 @@ async def test_a_watch_over_a_real_connection_follows_and_ends(
     fake: FakeQuota, server_tls: ssl.SSLContext, client_at: Callable[[str], QuotaClient]
 ) -> None:
     async with fake.port(server_tls) as port, client_at(port.url) as client:
-        told: list[str] = []
+        reported: list[str] = []
         async with aclosing(client.project("acme").watch()) as events:
             async for event in events:
-                told.append(type(event).__name__)
+                reported.append(type(event).__name__)
                 if isinstance(event, Synced):
                     fake.knobs.paused = True
                     fake.add_claim("acme", a_claim())
@@ -201,7 +201,7 @@ async def test_a_watch_over_a_real_connection_follows_and_ends(
                     fake.delete_claim("acme", "default", a_claim().name)
                 else:
                     break
-        assert told == ["Synced", "Changed", "Gone"]
+        assert reported == ["Synced", "Changed", "Gone"]
 
 
 async def test_a_closed_client_is_of_no_use(fake: FakeQuota) -> None:

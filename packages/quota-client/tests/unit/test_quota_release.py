@@ -45,15 +45,15 @@ async def claimed(fake: FakeQuota, quota: QuotaClient) -> None:
 async def test_a_recognised_claim_is_deleted_with_the_uid_and_version_it_was_read_with(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     released = await quota.project("acme").release(*WHERE[1:], owner=OWNER, subject=SUBJECT)
-    assert released == Released(found)
+    assert released == Released(stored)
     assert fake.claims("acme") == []
     assert deletes(fake) == [
         {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": {"uid": found.uid, "resourceVersion": found.resource_version},
+            "preconditions": {"uid": stored.uid, "resourceVersion": stored.resource_version},
         }
     ]
 
@@ -105,13 +105,13 @@ async def test_an_adoption_in_between_does(fake: FakeQuota, quota: QuotaClient) 
 
 @pytest.mark.spec("Q-18")
 @pytest.mark.usefixtures("claimed")
-async def test_by_uid_a_claim_is_recognised_whoever_owns_it(
+async def test_by_uid_a_claim_of_any_owner_is_recognised(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     project = quota.project("acme")
     assert isinstance(await project.release(*WHERE[1:], uid="another"), NotOurs)
-    assert isinstance(await project.release(*WHERE[1:], uid=found.uid), Released)
+    assert isinstance(await project.release(*WHERE[1:], uid=stored.uid), Released)
     assert fake.claims("acme") == []
 
 
@@ -120,11 +120,11 @@ async def test_by_uid_a_claim_is_recognised_whoever_owns_it(
 async def test_a_claim_recreated_in_between_is_not_the_one_with_that_uid(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
-    (found,) = fake.claims("acme")
+    (stored,) = fake.claims("acme")
     project = quota.project("acme")
     fake.delete_claim(*WHERE)
     await project.claim(a_claim())
-    assert isinstance(await project.release(*WHERE[1:], uid=found.uid), NotOurs)
+    assert isinstance(await project.release(*WHERE[1:], uid=stored.uid), NotOurs)
 
 
 @pytest.mark.spec("Q-18")
@@ -151,7 +151,7 @@ async def test_a_claim_that_is_going_already_is_not_deleted_again(
 
 
 @pytest.mark.usefixtures("claimed")
-async def test_a_delete_whose_answer_is_lost_ends_well(fake: FakeQuota, quota: QuotaClient) -> None:
+async def test_a_delete_with_a_lost_answer_succeeds(fake: FakeQuota, quota: QuotaClient) -> None:
     fake.lose_next_reply(Operation.RELEASE)
     released = await quota.project("acme").release(*WHERE[1:], owner=OWNER, subject=SUBJECT)
     assert released == Absent()

@@ -1,4 +1,4 @@
-"""Thousands of claims say the same of the same few resources, and take the memory of one."""
+"""Thousands of claims with the same few resources share the values of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compute_quota_client import QuotaClient
 from compute_quota_client.testing import FakeQuota, a_claim
 
 
-async def test_claims_that_say_the_same_share_their_parts_and_nothing_of_their_own(
+async def test_equal_values_of_claims_are_shared_and_nothing_else(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     for name in ("bucket-a", "bucket-b"):

@@ -16,7 +16,7 @@ from compute_quota_client.testing import Failure, FakeQuota, a_claim
 
 
 class Heard:
-    """A hook that remembers what it was told."""
+    """A hook that records its calls."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[Operation, Outcome]] = []
@@ -35,7 +35,7 @@ class Heard:
         self.watches.append(count)
 
 
-async def test_every_request_is_told_with_its_outcome(fake: FakeQuota) -> None:
+async def test_every_request_is_reported_with_its_outcome(fake: FakeQuota) -> None:
     heard = Heard()
     hook: Telemetry = heard
     fake.fail_next(Operation.GET, Failure(429, retry_after=1), httpx.ReadError)
@@ -51,7 +51,7 @@ async def test_every_request_is_told_with_its_outcome(fake: FakeQuota) -> None:
     assert all(timedelta(0) < took < timedelta(milliseconds=60) for took in heard.took)
 
 
-async def test_a_request_given_up_is_told_as_such(fake: FakeQuota) -> None:
+async def test_a_cancelled_request_is_reported_as_given_up(fake: FakeQuota) -> None:
     heard = Heard()
     fake.knobs.latency = timedelta(seconds=1)
     async with fake.client(surroundings=Surroundings(telemetry=heard)) as quota:
@@ -60,7 +60,7 @@ async def test_a_request_given_up_is_told_as_such(fake: FakeQuota) -> None:
     assert heard.requests == [(Operation.GET, Outcome.GIVEN_UP)]
 
 
-async def test_circuits_and_watches_are_told(fake: FakeQuota) -> None:
+async def test_circuits_and_watches_are_reported(fake: FakeQuota) -> None:
     heard = Heard()
     async with fake.client(surroundings=Surroundings(telemetry=heard)) as quota:
         project = quota.project("acme")

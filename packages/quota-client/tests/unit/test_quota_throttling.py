@@ -66,23 +66,23 @@ async def test_a_429_is_sent_again_as_it_is_whatever_the_verb(
 
 
 @pytest.mark.spec("Q-11")
-async def test_a_pause_holds_all_of_that_project_and_nobody_else(
+async def test_a_pause_holds_all_of_that_project_and_no_other(
     fake: FakeQuota, quota: QuotaClient, now: Callable[[], timedelta]
 ) -> None:
     fake.fail_next(Operation.GET, Failure(429, retry_after=3))
     began = now()
-    told: dict[str, timedelta] = {}
+    took: dict[str, timedelta] = {}
 
     async def read(project: str, who: str) -> None:
         await quota.project(project).read("default", "x")
-        told[who] = now() - began
+        took[who] = now() - began
 
     throttled = asyncio.create_task(read("acme", "throttled"))
     await asyncio.sleep(0.1)
     await asyncio.gather(read("acme", "same project"), read("other", "other project"), throttled)
-    assert told["throttled"] >= 3 * SECOND
-    assert told["same project"] >= 3 * SECOND
-    assert told["other project"] < 0.2 * SECOND
+    assert took["throttled"] >= 3 * SECOND
+    assert took["same project"] >= 3 * SECOND
+    assert took["other project"] < 0.2 * SECOND
 
 
 @pytest.mark.spec("Q-11")
@@ -137,17 +137,17 @@ async def test_429s_are_waited_out_until_the_operation_has_no_time_left(
 
 
 @pytest.mark.spec("Q-12")
-async def test_an_operation_without_time_left_sends_nothing_and_blames_nobody(
+async def test_an_operation_without_time_left_sends_nothing_and_is_no_failure_of_the_plane(
     fake: FakeQuota,
 ) -> None:
-    material, surroundings = Material(origin=SERVER), Surroundings()
-    states = ProjectStates(surroundings.chance)
+    material, dependencies = Material(origin=SERVER), Surroundings()
+    states = ProjectStates(dependencies.chance)
     connections = Connections(material, fake.transport)
     sender = Sender(
-        exchanges=Exchanges(connections, "test", surroundings.wall_clock),
+        exchanges=Exchanges(connections, "test", dependencies.wall_clock),
         credentials=FixedCredentials(material),
         states=states,
-        surroundings=surroundings,
+        dependencies=dependencies,
     )
     url = plane_urls(SERVER, QuotaSettings(), "acme").claims()
     call = Call(Attempt("acme", Operation.LIST), "GET", url)
@@ -234,7 +234,7 @@ async def test_while_a_probe_is_under_way_others_are_refused(
 
 
 @pytest.mark.spec("Q-12")
-async def test_a_probe_whose_caller_gives_up_does_not_lock_the_circuit(
+async def test_a_cancelled_probe_does_not_lock_the_circuit(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     project = quota.project("acme")

@@ -23,7 +23,7 @@ KEY = ClaimKey("default", "bucket-logs")
 
 
 def ignore(_: ClaimKey) -> None:
-    """Wakes nobody."""
+    """A callback that does nothing."""
 
 
 async def settle(seconds: float = 0.5) -> None:
@@ -111,7 +111,7 @@ async def test_it_stops_after_its_idle_time_and_starts_again(
 
 
 @pytest.mark.spec("Q-17")
-async def test_a_caller_who_comes_back_in_time_finds_it_running(
+async def test_a_caller_that_comes_back_in_time_keeps_the_watch_running(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     tracker = ClaimTracker(quota.project("acme"), SELECTOR)
@@ -141,7 +141,7 @@ async def test_the_65th_polls_and_gets_the_next_free_place(
 
 
 @pytest.mark.spec("Q-17")
-async def test_whoever_waited_longest_gets_the_next_place_unless_he_left(
+async def test_the_tracker_that_waited_longest_runs_next_unless_it_was_closed(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     trackers = [ClaimTracker(quota.project(f"project-{n}"), SELECTOR) for n in range(67)]
@@ -184,7 +184,7 @@ async def test_without_rights_or_project_it_is_degraded_and_recovers(
 
 
 @pytest.mark.spec("Q-17")
-async def test_what_vanished_while_it_was_degraded_is_told(
+async def test_a_deletion_while_it_was_degraded_is_reported(
     fake: FakeQuota, quota: QuotaClient
 ) -> None:
     tracker = ClaimTracker(quota.project("acme"), SELECTOR)
@@ -225,8 +225,8 @@ async def test_while_the_plane_is_away_it_is_not_synced_but_keeps_what_it_knows(
 async def test_a_callback_that_raises_stops_nothing(fake: FakeQuota, quota: QuotaClient) -> None:
     tracker = ClaimTracker(quota.project("acme"), SELECTOR)
     woken: list[ClaimKey] = []
-    told: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: contexts.append(context))
 
     def fails(_: ClaimKey) -> None:
         raise RuntimeError("not my day")
@@ -237,7 +237,7 @@ async def test_a_callback_that_raises_stops_nothing(fake: FakeQuota, quota: Quot
         await settle()
         assert woken[0] == KEY
         assert tracker.synced
-    assert len(told) == len(woken)
+    assert len(contexts) == len(woken)
 
 
 async def test_closing_the_client_stops_all_trackers(fake: FakeQuota) -> None:

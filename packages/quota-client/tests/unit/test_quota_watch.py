@@ -28,7 +28,7 @@ OTHER = replace(a_claim(), name="bucket-other")
 
 
 class Watching:
-    """A watch whose events are gathered as they come."""
+    """A watch that collects its events."""
 
     def __init__(self, project: ProjectQuota, selector: str) -> None:
         self.events: list[WatchEvent] = []
@@ -52,7 +52,7 @@ class Watching:
         events, self.events = self.events, []
         return events
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         return [
             type(event).__name__
             if isinstance(event, Synced)
@@ -70,16 +70,18 @@ async def project(fake: FakeQuota, quota: QuotaClient) -> ProjectQuota:
 @pytest.fixture
 async def watching(project: ProjectQuota) -> AsyncIterator[Watching]:
     """A watch that is in sync with an empty project."""
-    found = Watching(project, f"{REGION}=lhr")
+    watch = Watching(project, f"{REGION}=lhr")
     await asyncio.sleep(0.1)
-    assert found.told() == ["Synced"]
-    yield found
-    found.task.cancel()
-    await asyncio.wait({found.task})
+    assert watch.reported() == ["Synced"]
+    yield watch
+    watch.task.cancel()
+    await asyncio.wait({watch.task})
 
 
 @pytest.mark.spec("Q-16")
-async def test_what_stands_is_told_before_synced(fake: FakeQuota, project: ProjectQuota) -> None:
+async def test_existing_claims_are_reported_before_synced(
+    fake: FakeQuota, project: ProjectQuota
+) -> None:
     fake.add_claim("acme", a_claim())
     fake.add_claim("acme", replace(OTHER, owner={REGION: "ams"}))
     async with aclosing(project.watch(f"{REGION}=lhr")) as events:
@@ -91,10 +93,10 @@ async def test_what_stands_is_told_before_synced(fake: FakeQuota, project: Proje
 
 
 @pytest.mark.spec("Q-16")
-async def test_a_grant_and_a_deletion_are_told(fake: FakeQuota, watching: Watching) -> None:
+async def test_a_grant_and_a_deletion_are_reported(fake: FakeQuota, watching: Watching) -> None:
     fake.add_claim("acme", a_claim())
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Changed bucket-logs"]
+    assert watching.reported() == ["Changed bucket-logs"]
     fake.evaluate()
     await asyncio.sleep(0.1)
     last = watching.taken()[-1]
@@ -102,17 +104,15 @@ async def test_a_grant_and_a_deletion_are_told(fake: FakeQuota, watching: Watchi
     assert isinstance(judge(last.found), Granted)
     fake.delete_claim(*WHERE)
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Gone bucket-logs"]
+    assert watching.reported() == ["Gone bucket-logs"]
 
 
 @pytest.mark.spec("Q-16")
-async def test_a_claim_whose_labels_match_no_more_is_gone(
-    fake: FakeQuota, watching: Watching
-) -> None:
+async def test_a_claim_that_no_longer_matches_is_gone(fake: FakeQuota, watching: Watching) -> None:
     fake.add_claim("acme", a_claim())
     fake.edit_claim(*WHERE, {"metadata": {"labels": {REGION: "ams"}}})
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Changed bucket-logs", "Gone bucket-logs"]
+    assert watching.reported() == ["Changed bucket-logs", "Gone bucket-logs"]
 
 
 @pytest.mark.spec("Q-16")
@@ -142,7 +142,7 @@ async def test_the_time_of_a_watch_is_random_from_240_to_480_seconds(
 
 @pytest.mark.spec("Q-16")
 @pytest.mark.parametrize("how", ["status", "event"])
-async def test_410_at_the_start_of_a_watch_tells_what_vanished(
+async def test_410_at_the_start_of_a_watch_reports_deletions(
     fake: FakeQuota, watching: Watching, how: str
 ) -> None:
     fake.knobs.expired_at_start = "status" if how == "status" else "event"
@@ -159,11 +159,11 @@ async def test_410_at_the_start_of_a_watch_tells_what_vanished(
     fake.forget_history(running_watches=False)
     fake.knobs.away.clear()
     await asyncio.sleep(10)
-    assert watching.told() == ["Gone bucket-logs", "Changed bucket-other", "Synced"]
+    assert watching.reported() == ["Gone bucket-logs", "Changed bucket-other", "Synced"]
 
 
 @pytest.mark.spec("Q-16")
-async def test_410_in_mid_stream_tells_what_vanished(fake: FakeQuota, watching: Watching) -> None:
+async def test_410_in_mid_stream_reports_deletions(fake: FakeQuota, watching: Watching) -> None:
     fake.add_claim("acme", a_claim())
     fake.add_claim("acme", OTHER)
     await asyncio.sleep(0.1)
@@ -172,7 +172,7 @@ async def test_410_in_mid_stream_tells_what_vanished(fake: FakeQuota, watching: 
     fake.delete_claim(*WHERE)
     fake.forget_history()
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Gone bucket-logs", "Synced"]
+    assert watching.reported() == ["Gone bucket-logs", "Synced"]
 
 
 @pytest.mark.spec("Q-16")
@@ -191,7 +191,7 @@ async def test_bookmarks_are_no_events_but_move_the_version(
 
 
 @pytest.mark.spec("Q-16")
-async def test_a_silent_stream_is_reopened_within_90_seconds_and_nothing_told_twice(
+async def test_a_silent_stream_is_reopened_within_90_seconds_and_nothing_reported_twice(
     fake: FakeQuota, watching: Watching
 ) -> None:
     fake.add_claim("acme", a_claim())
@@ -204,7 +204,7 @@ async def test_a_silent_stream_is_reopened_within_90_seconds_and_nothing_told_tw
     fake.knobs.silent_watches = False
     await asyncio.sleep(2)
     assert len(fake.sent(Operation.WATCH)) == 2
-    assert watching.told() == ["Changed bucket-other"]
+    assert watching.reported() == ["Changed bucket-other"]
     assert len(fake.sent(Operation.LIST)) == 1
 
 
@@ -234,17 +234,19 @@ async def test_a_garbage_line_reconnects_and_changes_nothing(
     assert len(fake.sent(Operation.WATCH)) == 2
     fake.add_claim("acme", OTHER)
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Changed bucket-other"]
+    assert watching.reported() == ["Changed bucket-other"]
 
 
 @pytest.mark.spec("Q-16")
-async def test_what_a_server_says_twice_is_told_once(fake: FakeQuota, watching: Watching) -> None:
+async def test_an_event_that_is_sent_twice_is_reported_once(
+    fake: FakeQuota, watching: Watching
+) -> None:
     fake.add_claim("acme", a_claim())
     await asyncio.sleep(0.1)
     again = {"type": "MODIFIED", "object": fake.claim_json(*WHERE)}
     fake.say_in_watches(json.dumps(again).encode())
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Changed bucket-logs"]
+    assert watching.reported() == ["Changed bucket-logs"]
 
 
 @pytest.mark.spec("Q-16")
@@ -255,7 +257,7 @@ async def test_garbage_again_and_again_ends_in_another_list(
         fake.say_in_watches(b"garbage")
         await asyncio.sleep(1.5)
     assert len(fake.sent(Operation.LIST)) == 2
-    assert watching.told() == ["Synced"]
+    assert watching.reported() == ["Synced"]
 
 
 async def test_an_error_event_that_is_not_410_reconnects(
@@ -276,7 +278,7 @@ async def test_a_watch_that_ends_in_its_time_goes_on_without_a_gap(
     assert len(fake.sent(Operation.WATCH)) == 2
     fake.add_claim("acme", a_claim())
     await asyncio.sleep(0.1)
-    assert watching.told() == ["Changed bucket-logs"]
+    assert watching.reported() == ["Changed bucket-logs"]
     assert len(fake.sent(Operation.LIST)) == 1
 
 
@@ -290,7 +292,7 @@ async def test_a_plane_that_is_away_is_asked_rarely_and_found_again_within_36_se
     fake.add_claim("acme", a_claim())
     fake.knobs.away.clear()
     await asyncio.sleep(36.5)
-    assert watching.told()[0] == "Changed bucket-logs"
+    assert watching.reported()[0] == "Changed bucket-logs"
 
 
 async def test_a_first_list_that_fails_is_tried_until_it_works(
@@ -299,7 +301,7 @@ async def test_a_first_list_that_fails_is_tried_until_it_works(
     fake.fail_next(Operation.LIST, *[httpx.ReadError] * 4)
     watching = Watching(project, "")
     await asyncio.sleep(10)
-    assert watching.told() == ["Synced"]
+    assert watching.reported() == ["Synced"]
     watching.task.cancel()
     await asyncio.wait({watching.task})
 
@@ -326,7 +328,7 @@ async def test_what_waiting_does_not_mend_is_raised(
     assert isinstance(watching.error, kind)
 
 
-async def test_closing_the_client_ends_a_watch_somebody_iterates(
+async def test_closing_the_client_ends_a_watch_that_is_iterated(
     fake: FakeQuota, quota: QuotaClient, watching: Watching
 ) -> None:
     await quota.aclose()
@@ -347,9 +349,7 @@ async def test_closing_the_client_ends_a_watch_that_waits_for_a_plane(
     assert watching.task.done()
 
 
-async def test_a_watch_nobody_wants_any_more_leaves_no_connection(
-    fake: FakeQuota, project: ProjectQuota
-) -> None:
+async def test_a_closed_watch_leaves_no_connection(fake: FakeQuota, project: ProjectQuota) -> None:
     async with aclosing(project.watch()) as events:
         async for event in events:
             if isinstance(event, Synced):

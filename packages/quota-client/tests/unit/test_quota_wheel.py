@@ -50,26 +50,26 @@ KUBECONFIG = """
 
 def dependencies_of(*roots: str) -> set[str]:
     """The installed distributions that these need, without their extras."""
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in needed:
             continue
         try:
             needs = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
             # Needed on another system or by another Python.
             continue
-        found.add(name)
+        needed.add(name)
         waiting += [_name_of(need) for need in needs if "extra ==" not in need]
-    return found
+    return needed
 
 
 def _name_of(requirement: str) -> str:
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert found is not None
-    return re.sub(r"[-_.]+", "-", found[0]).lower()
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
 def link_distribution(name: str, site: Path) -> None:
@@ -97,8 +97,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
     )
     assert built.returncode == 0, built.stderr
-    (found,) = folder.glob("*.whl")
-    return found
+    (built_wheel,) = folder.glob("*.whl")
+    return built_wheel
 
 
 def test_the_wheel_is_typed_and_holds_the_package_and_nothing_else(wheel: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_wheel_is_typed_and_holds_the_package_and_nothing_else(wheel: Path) 
     assert not [name for name in names if "test_" in name or name.endswith(".json")]
 
 
-def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
+def test_the_wheel_declares_its_dependencies(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
     lines = archive.read(name).decode().splitlines()

@@ -1,14 +1,14 @@
 """The parts of `compute_quota_client.testing.FakeQuota`: an in-memory Milo, for tests only.
 
     objects    what is stored, as models
-    store      versions, history and who waits for it
+    store      versions, history and waiting for changes
     ledger     registrations, grants, reservations and the evaluation of claims
-    admission  what is refused at creation, in Milo's words
+    admission  refusals at creation, with Milo's messages
     patches    JSON patch and merge patch
-    routes     from a request to what it asks for
+    routes     parses a request into a route
     streams    watches
-    server     from what is asked for to an answer
+    server     answers a route
 
-Nothing of the library itself imports this, and it shares no decision with the library: a fake that
-judged claims by the code it is there to test would share its mistakes.
+The library itself does not import this, and it shares no decision with the library: a fake that
+evaluated claims by the code under test would share its errors.
 """

@@ -1,4 +1,4 @@
-"""What Milo refuses when a claim is created, in its words; updates are not looked at."""
+"""Milo's admission of a new claim, with its messages; updates are not checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def admit_claim(claim: ClaimObject, registration: Lookup) -> None:
-    """Refuses a claim with everything that is wrong with it."""
+    """Refuses a claim with all of its errors."""
     errors = [*_request_errors(claim, registration), *_rule_errors(claim, registration)]
     if errors:
         raise not_admitted("resourceclaims", "ResourceClaim", claim.metadata.name, errors)
@@ -25,14 +25,14 @@ def _request_errors(claim: ClaimObject, registration: Lookup) -> Iterator[str]:
     seen: dict[str, int] = {}
     for position, request in enumerate(claim.spec.requests):
         at, kind = f"spec.requests[{position}]", request.resource_type
-        found = registration(kind)
-        if found is None:
+        registered = registration(kind)
+        if registered is None:
             yield (
                 f"{at}.resourceType: Invalid value: \"{kind}\": Resource type '{kind}' is not"
                 " available for quota management. Enable quota tracking for this resource type by"
                 " registering it with the quota system"
             )
-        elif not _is_consumer(claim, found):
+        elif not _is_consumer(claim, registered):
             consumer = claim.spec.consumer_ref
             yield (
                 f'spec.consumerRef: Invalid value: "{consumer.api_group}/{consumer.kind}": consumer'
@@ -57,14 +57,14 @@ def _rule_errors(claim: ClaimObject, registration: Lookup) -> Iterator[str]:
     resource = claim.spec.resource_ref
     for position, request in enumerate(claim.spec.requests):
         at, kind = f"spec.requests[{position}].resourceType", request.resource_type
-        found = registration(kind)
-        if found is None:
+        registered = registration(kind)
+        if registered is None:
             yield (
                 f"{at}: Internal error: failed to check claiming rules for {kind}: no"
                 f" ResourceRegistration found for resource type {kind}"
             )
             continue
-        allowed = found.spec.claiming_resources
+        allowed = registered.spec.claiming_resources
         if not any(
             (one.api_group, one.kind.lower()) == (resource.api_group, resource.kind.lower())
             for one in allowed

@@ -1,4 +1,4 @@
-"""Valid values for tests, which override only what they are about (`dataclasses.replace`)."""
+"""Valid values for tests, which override what they need (`dataclasses.replace`)."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def a_found_claim(wanted: Claim | None = None, state: State = "granted") -> Foun
 
 def _allocations(requests: tuple[ResourceRequest, ...], state: State) -> Iterable[Allocation]:
     for position, request in enumerate(requests):
-        # Of a denied claim the first part fitted: that is what makes releasing it urgent.
+        # Of a denied claim the first request fitted, and stays reserved until the release.
         if state == "granted" or (state == "denied" and position == 0):
-            told = ("Granted", request.amount, "QuotaAvailable", "Capacity reserved")
+            result = ("Granted", request.amount, "QuotaAvailable", "Capacity reserved")
         elif state == "denied":
-            told = ("Denied", 0, "QuotaExceeded", "Resource quota exceeded")
+            result = ("Denied", 0, "QuotaExceeded", "Resource quota exceeded")
         else:
             return
-        yield Allocation(request.resource_type, *told)
+        yield Allocation(request.resource_type, *result)

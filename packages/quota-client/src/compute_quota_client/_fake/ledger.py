@@ -1,7 +1,8 @@
-"""Who may use how much, who does, and what becomes of a claim; docs/spec/neighbours.md 2.3 and 2.4.
+"""Limits, reservations and the evaluation of claims; docs/spec/neighbours.md 2.3 and 2.4.
 
-Claims match grants of their own plane only. Parts of a claim are reserved one by one: what fits is
-kept although another part does not, until the claim is deleted. A verdict is never looked at again.
+Claims match grants of their own plane only. Requests of a claim are reserved one by one: one that
+fits stays reserved although another does not, until the claim is deleted. A final result is never
+evaluated again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from compute_quota_client._fake.objects import (
-    Allocation,
+    AllocationStatus,
     ClaimObject,
     Condition,
     GrantObject,
@@ -54,34 +55,34 @@ class Ledger:
         self._buckets: dict[str, dict[str, tuple[str, Ref]]] = {}
 
     def registration(self, resource_type: str) -> RegistrationObject | None:
-        """The registration of a resource type; the root has them for all projects."""
-        for found in self._store.all(ROOT, RegistrationObject):
-            if found.spec.resource_type == resource_type:
-                return found
+        """The registration of a resource type, at the root for all projects."""
+        for registration in self._store.all(ROOT, RegistrationObject):
+            if registration.spec.resource_type == resource_type:
+                return registration
         return None
 
     def limit(self, plane: str, resource_type: str, consumer: Ref) -> int:
-        """What all grants together allow."""
+        """The sum of all grants."""
         return sum(amount for _, amount in self._contributions(plane, resource_type, consumer))
 
     def reserved(self, plane: str, resource_type: str, consumer: Ref) -> list[int]:
-        """What each claim holds. A request that was dropped from a claim's spec holds nothing."""
+        """The amount each claim reserves; none for a request that was removed from the spec."""
         held: list[int] = []
         for claim in self._store.all(plane, ClaimObject):
             asked = {request.resource_type for request in claim.spec.requests}
             allocations = (claim.status.allocations if claim.status else None) or []
             held += [
-                found.allocated_amount or 0
-                for found in allocations
-                if found.resource_type == resource_type
-                and found.status == "Granted"
+                allocation.allocated_amount or 0
+                for allocation in allocations
+                if allocation.resource_type == resource_type
+                and allocation.status == "Granted"
                 and resource_type in asked
                 and _is_same(claim.spec.consumer_ref, consumer)
             ]
         return held
 
     def evaluate(self, where: Where) -> ClaimObject | None:
-        """Decides a claim that waits; any other is left alone. The claim as it then is."""
+        """Evaluates a pending claim, leaves any other unchanged, and returns the claim."""
         claim = self._store.find(where, ClaimObject)
         if claim is None or claim.granted is None or claim.granted.reason != "PendingEvaluation":
             return claim
@@ -99,17 +100,19 @@ class Ledger:
         return claim
 
     def bucket_list(self, plane: str) -> list[JsonValue]:
-        """The AllowanceBuckets of a plane, as far as anybody looks at them."""
+        """The AllowanceBuckets of a plane, with the fields that tests read."""
         buckets = self._buckets.get(plane, {})
         return [self._bucket(plane, name, *buckets[name]) for name in sorted(buckets)]
 
-    def _reserve(self, plane: str, resource_type: str, amount: int, consumer: Ref) -> Allocation:
+    def _reserve(
+        self, plane: str, resource_type: str, amount: int, consumer: Ref
+    ) -> AllocationStatus:
         name = bucket_name(resource_type, consumer)
         self._buckets.setdefault(plane, {})[name] = (resource_type, consumer)
         left = self.limit(plane, resource_type, consumer) - sum(
             self.reserved(plane, resource_type, consumer)
         )
-        decided = Allocation(
+        decided = AllocationStatus(
             resource_type=resource_type,
             status="Denied",
             reason="QuotaExceeded",
@@ -127,7 +130,9 @@ class Ledger:
         condition = claim.granted
         if condition is None or condition.reason != "PendingEvaluation":
             return claim
-        verdicts = [found.status for found in (claim.status and claim.status.allocations) or []]
+        verdicts = [
+            allocation.status for allocation in (claim.status and claim.status.allocations) or []
+        ]
         granted, waiting = verdicts.count("Granted"), len(claim.spec.requests)
         if "Denied" in verdicts:
             # The status does not change, and with it neither does the time of its last change.
@@ -137,8 +142,8 @@ class Ledger:
             condition.message = f"All {granted} resource requests have been granted"
             condition.last_transition_time = self._now().replace(microsecond=0)
         else:
-            told = f"{granted} granted, {waiting - granted} pending"
-            condition.message = f"Awaiting capacity evaluation: {told}"
+            counts = f"{granted} granted, {waiting - granted} pending"
+            condition.message = f"Awaiting capacity evaluation: {counts}"
         return self._store.update(where, claim)
 
     def _contributions(
@@ -188,7 +193,9 @@ class Ledger:
 
 def _is_active(status: Status | None) -> bool:
     conditions = (status.conditions if status else None) or []
-    return any(found.type == "Active" and found.status == "True" for found in conditions)
+    return any(
+        condition.type == "Active" and condition.status == "True" for condition in conditions
+    )
 
 
 def active(message: str, reason: str, now: datetime) -> Status:

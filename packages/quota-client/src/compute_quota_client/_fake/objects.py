@@ -1,4 +1,4 @@
-"""What the fake stores: Milo's quota objects and namespaces, with unknown fields kept."""
+"""Milo's quota objects and namespaces as the fake stores them, with unknown fields."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 QUOTA_API: Final = "quota.miloapis.com/v1alpha1"
-# What a claim's default condition carries as its time: it never was anything else.
+# The time of a claim's default condition.
 NEVER: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class Stored(BaseModel):
-    """Base of all parts: camelCase on the wire, fields we do not know are kept as they came."""
+    """Base of all models: camelCase on the wire, unknown fields are kept."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
@@ -60,7 +60,7 @@ class Condition(Stored):
     observed_generation: int | None = None
 
 
-class Allocation(Stored):
+class AllocationStatus(Stored):
     resource_type: str
     status: str
     reason: str
@@ -72,7 +72,7 @@ class Allocation(Stored):
 
 class Status(Stored):
     conditions: list[Condition] | None = None
-    allocations: list[Allocation] | None = None
+    allocations: list[AllocationStatus] | None = None
     observed_generation: int | None = None
 
 
@@ -84,7 +84,7 @@ class Object(Stored):
     metadata: Metadata
 
     def render(self) -> dict[str, JsonValue]:
-        """The object as it travels."""
+        """The object as JSON."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -103,7 +103,7 @@ class ClaimObject(Object):
     def granted(self) -> Condition | None:
         """The condition `Granted`."""
         conditions = (self.status.conditions if self.status else None) or []
-        return next((found for found in conditions if found.type == "Granted"), None)
+        return next((condition for condition in conditions if condition.type == "Granted"), None)
 
 
 class Bucket(Stored):

@@ -1,7 +1,6 @@
-"""The fake behind a real port, for tests of what a mock transport leaves out: TLS and connections.
+"""The fake behind a real port, for tests of TLS and connections, which a mock transport leaves out.
 
-Just enough HTTP/1.1 for a client that behaves: bodies with a length, answers in one piece or, for
-watches, in chunks.
+A minimal HTTP/1.1 server: bodies with a length, answers in one piece or, for watches, in chunks.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class FakePort:
         self.most_connections = 0
         self.all_connections = 0
         self.client_names: list[str | None] = []
-        """Whom the client's certificate named, for every request."""
+        """The common name of the client's certificate, for every request."""
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The base URL."""
         if self._server is None:
             raise RuntimeError("the port is not open")
         scheme = "http" if self._tls is None else "https"
@@ -73,7 +72,7 @@ class FakePort:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
-            # The port closes: ending is what was asked for.
+            # The port is closed.
             pass
         finally:
             self.open_connections -= 1
@@ -106,7 +105,7 @@ class FakePort:
         writer.write(_head(response, {"Transfer-Encoding": "chunked"}))
         await writer.drain()
         sending = asyncio.ensure_future(_send_chunks(response, writer))
-        # A client that leaves says nothing more: the end of its side is the end of the watch.
+        # End of file from the client ends the watch.
         leaving = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +117,7 @@ class FakePort:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Says goodbye, but does not wait long for an answer: over TLS that would be 30 s."""
+    """Closes the connection without the wait for TLS shutdown, which may take 30 s."""
     writer.close()
     try:
         async with asyncio.timeout(0.2):
@@ -153,6 +152,6 @@ def _header(line: str) -> tuple[str, str]:
 def _client_name(writer: asyncio.StreamWriter) -> str | None:
     tls: ssl.SSLObject | None = writer.get_extra_info("ssl_object")
     certificate = tls.getpeercert() if tls is not None else None
-    # Python tells a name as a tuple of tuples of pairs.
-    found = _COMMON_NAME.search(repr((certificate or {}).get("subject")))
-    return found[1] if found else None
+    # `subject` is a tuple of tuples of pairs.
+    match = _COMMON_NAME.search(repr((certificate or {}).get("subject")))
+    return match[1] if match else None

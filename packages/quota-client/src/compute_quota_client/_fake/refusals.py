@@ -1,4 +1,4 @@
-"""Answers that are failures, in the words of a real Milo."""
+"""Failure answers, with the messages of a real Milo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import JsonValue
 GROUP: Final = "quota.miloapis.com"
 
 
-class Refusal(Exception):  # noqa: N818 - an answer on its way, not a failure of the fake
+class Refusal(Exception):  # noqa: N818 - an answer, not a failure of the fake
     """A Kubernetes `Status` that ends the handling of a request."""
 
     def __init__(
@@ -70,32 +70,31 @@ def forbidden(resource: str, user: str, verb: str, namespace: str | None) -> Ref
 
 
 def not_admitted(resource: str, kind: str, name: str, errors: list[str]) -> Refusal:
-    """Admission says no: 403 that wraps an Invalid, as Milo does."""
-    told = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-    message = (
-        f'{_qualified(resource)} "{name}" is forbidden: {kind}.{GROUP} "{name}" is invalid: {told}'
-    )
+    """Refused by admission: 403 that wraps an Invalid, as in Milo."""
+    listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    invalid_object = f'{kind}.{GROUP} "{name}" is invalid: {listed}'
+    message = f'{_qualified(resource)} "{name}" is forbidden: {invalid_object}'
     return Refusal(403, "Forbidden", message, _details(resource, name))
 
 
-def invalid(kind: str, name: str, told: str) -> Refusal:
-    """The schema says no."""
-    message = f'{kind}.{GROUP} "{name}" is invalid: {told}'
+def invalid(kind: str, name: str, detail: str) -> Refusal:
+    """Refused by the schema."""
+    message = f'{kind}.{GROUP} "{name}" is invalid: {detail}'
     return Refusal(422, "Invalid", message, {"name": name, "group": GROUP, "kind": kind})
 
 
 def failed_test() -> Refusal:
-    """A JSON patch whose test fails, or that does not apply."""
+    """A test of a JSON patch fails, or the patch does not apply."""
     message = "the server rejected our request due to an error in our request"
     return Refusal(422, "Invalid", message, {})
 
 
-def conflict(kind: str, name: str, told: str) -> Refusal:
+def conflict(kind: str, name: str, detail: str) -> Refusal:
     """A precondition does not hold."""
-    message = f'Operation cannot be fulfilled on {kind}.{GROUP} "{name}": {told}'
+    message = f'Operation cannot be fulfilled on {kind}.{GROUP} "{name}": {detail}'
     return Refusal(409, "Conflict", message, {"name": name, "group": GROUP, "kind": kind})
 
 
 def expired() -> Refusal:
-    """The version asked for is forgotten."""
+    """The requested version is older than the history."""
     return Refusal(410, "Expired", "too old resource version")

@@ -1,4 +1,4 @@
-"""From a request to what it asks for; pure."""
+"""Parses a request into a route: plane, resource, namespace, name; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CORE_RESOURCES: Final = frozenset({"namespaces", "configmaps"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a request asks for: `plane` is a project, or "" for the root."""
+    """The target of a request: `plane` is a project, or "" for the root."""
 
     plane: str
     resource: str
@@ -32,7 +32,7 @@ class Route:
 
     @property
     def operation(self) -> Operation | None:
-        """The library's word for it; None for what the library never sends."""
+        """The library's operation; None for a request that the library never sends."""
         if self.resource == "namespaces":
             return Operation.NAMESPACE if self.method == "GET" and self.name else None
         if self.resource != "resourceclaims":
@@ -48,7 +48,7 @@ class Route:
 
     @property
     def verb(self) -> str:
-        """The word rights are given in."""
+        """The verb of RBAC."""
         verbs = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
         if self.method == "GET":
             return "watch" if self.watches else ("get" if self.name else "list")
@@ -56,7 +56,7 @@ class Route:
 
 
 def route(request: httpx.Request) -> Route | None:
-    """What `request` asks for, or None if nothing is served there."""
+    """The route of `request`, or None if nothing is served there."""
     path = [segment for segment in request.url.path.split("/") if segment]
     plane = ""
     if path[:4] == _PROJECTS and len(path) > 6 and path[5] == "control-plane":

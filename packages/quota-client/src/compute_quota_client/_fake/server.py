@@ -1,4 +1,4 @@
-"""From what is asked for to an answer, as a Milo gives it."""
+"""Answers requests as a Milo API server does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from compute_quota_client._fake.store import Store, Where
 from compute_quota_client._fake.streams import WatchStream, matches
 
 if TYPE_CHECKING:
-    from compute_quota_client._fake.knobs import Knobs
+    from compute_quota_client._fake.options import Knobs
     from compute_quota_client._fake.routes import Route
 
 KINDS: Final[dict[str, type[Object]]] = {
@@ -59,10 +59,10 @@ class _DeleteOptions(BaseModel):
 class Server:
     """All planes of a fake Milo."""
 
-    def __init__(self, knobs: Knobs) -> None:
-        self._knobs = knobs
-        self.store = Store(knobs.read_clock)
-        self.ledger = Ledger(self.store, knobs.read_clock)
+    def __init__(self, options: Knobs) -> None:
+        self._options = options
+        self.store = Store(options.read_clock)
+        self.ledger = Ledger(self.store, options.read_clock)
         self.streams: set[WatchStream] = set()
 
     def answer(self, asked: Route, request: httpx.Request) -> httpx.Response:
@@ -71,7 +71,7 @@ class Server:
         if user is not None:
             raise refusals.forbidden(asked.resource, user, asked.verb, asked.namespace)
         if asked.method == "GET":
-            return self._look(asked, request)
+            return self._read(asked, request)
         if asked.method == "POST":
             return _respond(201, self.create(asked, request.content))
         if asked.method == "PATCH":
@@ -79,7 +79,7 @@ class Server:
         return _respond(200, self._delete(asked, request.content))
 
     def evaluate(self, where: Where) -> None:
-        """Decides a claim, and does what Milo does next."""
+        """Evaluates a claim, and does what Milo does next."""
         claim = self.ledger.evaluate(where)
         if claim is None or claim.granted is None:
             return
@@ -88,7 +88,7 @@ class Server:
         elif _is_auto_created(claim):
             self.store.delete(where)
 
-    def _look(self, asked: Route, request: httpx.Request) -> httpx.Response:
+    def _read(self, asked: Route, request: httpx.Request) -> httpx.Response:
         if asked.resource == "allowancebuckets":
             buckets = self.ledger.bucket_list(asked.plane)
             return _respond(200, self._listing("AllowanceBucket", buckets))
@@ -103,17 +103,17 @@ class Server:
     def _list(self, asked: Route, request: httpx.Request) -> httpx.Response:
         params = request.url.params
         selector = params.get("labelSelector", "")
-        found: list[JsonValue] = [
+        items: list[JsonValue] = [
             one.render()
             for one in self.store.all(asked.plane, KINDS[asked.resource])
             if asked.namespace in {None, one.metadata.namespace} and matches(selector, one)
         ]
         start, version = self._page(params.get("continue"))
-        limit = int(params.get("limit") or len(found) or 1)
+        limit = int(params.get("limit") or len(items) or 1)
         kind = str(KINDS[asked.resource].model_fields["kind"].default)
         api_version = str(KINDS[asked.resource].model_fields["api_version"].default)
-        listing = self._listing(kind, found[start : start + limit], api_version, version)
-        if start + limit < len(found):
+        listing = self._listing(kind, items[start : start + limit], api_version, version)
+        if start + limit < len(items):
             listing["metadata"] = {
                 "resourceVersion": version,
                 "continue": f"{start + limit}@{version}",
@@ -121,7 +121,7 @@ class Server:
         return _respond(200, listing)
 
     def _page(self, token: str | None) -> tuple[int, str]:
-        """Where a page begins, and of which moment it is. Pages of a forgotten moment are gone."""
+        """Start and version of a page; 410 where the version is older than the history."""
         if not token:
             return 0, str(self.store.version)
         start, _, version = token.partition("@")
@@ -146,23 +146,23 @@ class Server:
 
     def _watch(self, asked: Route, request: httpx.Request) -> httpx.Response:
         version = request.url.params.get("resourceVersion")
-        stream = WatchStream(self.store, self._knobs, asked, request, self.streams.discard)
+        stream = WatchStream(self.store, self._options, asked, request, self.streams.discard)
         if version and int(version) < self.store.oldest:
-            if self._knobs.expired_at_start == "status":
+            if self._options.expired_at_start == "status":
                 raise refusals.expired()
-            stream.tell_expired()
+            stream.send_expired()
         self.streams.add(stream)
         return httpx.Response(200, headers={"Content-Type": "application/json"}, stream=stream)
 
     def _find(self, asked: Route) -> Object:
         where = _where(asked)
-        found = self.store.find(where, KINDS[asked.resource])
-        if found is None:
+        stored = self.store.find(where, KINDS[asked.resource])
+        if stored is None:
             raise refusals.not_found(asked.resource, where.name)
-        return found
+        return stored
 
     def create(self, asked: Route, content: bytes) -> dict[str, JsonValue]:
-        """Makes an object, if it is admitted and there is none of its name."""
+        """Creates an object, if it is admitted and there is none of its name."""
         wanted = _parsed(KINDS[asked.resource], _JSON.validate_json(content))
         where = _where(asked, wanted.metadata.name)
         if asked.namespace is not None:
@@ -175,7 +175,7 @@ class Server:
         if isinstance(wanted, ClaimObject):
             wanted.status = Status(conditions=[_awaiting()])
         made = self.store.create(where, wanted)
-        # As it is now: what controllers do about it comes after the answer.
+        # Rendered first: controllers act after the answer.
         answer = made.render()
         self._follow_up(where, made)
         return answer
@@ -186,73 +186,75 @@ class Server:
         if isinstance(wanted, RegistrationObject):
             taken = wanted.spec.resource_type
             if self.ledger.registration(taken) is not None:
-                told = (
+                error = (
                     'spec.resourceType: Duplicate value: "resource type'
                     f" '{taken}' is already registered\""
                 )
                 raise refusals.not_admitted(
-                    "resourceregistrations", "ResourceRegistration", wanted.metadata.name, [told]
+                    "resourceregistrations", "ResourceRegistration", wanted.metadata.name, [error]
                 )
 
     def _follow_up(self, where: Where, made: Object) -> None:
-        """What Milo's controllers do about a new object."""
+        """Does what Milo's controllers do for a new object."""
         if isinstance(made, RegistrationObject):
-            made.status = active(REGISTERED, "RegistrationActive", self._knobs.read_clock())
+            made.status = active(REGISTERED, "RegistrationActive", self._options.read_clock())
             self.store.update(where, made)
         elif isinstance(made, GrantObject):
-            made.status = active("ResourceGrant is active", "GrantActive", self._knobs.read_clock())
+            made.status = active(
+                "ResourceGrant is active", "GrantActive", self._options.read_clock()
+            )
             self.store.update(where, made)
-        elif isinstance(made, ClaimObject) and not self._knobs.paused:
-            delay = self._knobs.evaluation_delay.total_seconds()
+        elif isinstance(made, ClaimObject) and not self._options.paused:
+            delay = self._options.evaluation_delay.total_seconds()
             asyncio.get_running_loop().call_later(delay, self._evaluate_unless_paused, where)
 
     def _evaluate_unless_paused(self, where: Where) -> None:
-        if not self._knobs.paused:
+        if not self._options.paused:
             self.evaluate(where)
 
     def _schedule_reaper(self, where: Where, claim: ClaimObject) -> None:
-        if self._knobs.reaper and not claim.metadata.owner_references:
-            delay = self._knobs.reaper_delay.total_seconds()
+        if self._options.reaper and not claim.metadata.owner_references:
+            delay = self._options.reaper_delay.total_seconds()
             asyncio.get_running_loop().call_later(delay, self._reap, where, claim.metadata.uid)
 
     def _reap(self, where: Where, uid: str) -> None:
-        found = self.store.find(where, ClaimObject)
-        if found is not None and found.metadata.uid == uid:
+        claim = self.store.find(where, ClaimObject)
+        if claim is not None and claim.metadata.uid == uid:
             self.store.delete(where)
 
     def patch(self, asked: Route, request: httpx.Request) -> dict[str, JsonValue]:
         """Changes an object by a JSON patch or a merge patch."""
-        found = self._find(asked)
-        before = found.render()
+        stored = self._find(asked)
+        before = stored.render()
         if request.headers.get("Content-Type") == "application/json-patch+json":
-            patched = json_patch(found.render(), request.content)
+            patched = json_patch(stored.render(), request.content)
         else:
-            patched = merge_patch(found.render(), _JSON.validate_json(request.content))
+            patched = merge_patch(stored.render(), _JSON.validate_json(request.content))
         changed = _parsed(KINDS[asked.resource], patched)
         if changed.render() == before:
             return before
         if changed.render().get("spec") != before.get("spec"):
-            changed.metadata.generation = (found.metadata.generation or 0) + 1
+            changed.metadata.generation = (stored.metadata.generation or 0) + 1
         return self.store.update(_where(asked), changed).render()
 
     def _delete(self, asked: Route, content: bytes) -> dict[str, JsonValue]:
-        found, where = self._find(asked), _where(asked)
+        stored, where = self._find(asked), _where(asked)
         wanted = _DeleteOptions.model_validate_json(content or b"{}").preconditions
         for field, want, have, hint in (
-            ("UID", wanted.uid, found.metadata.uid, "deleted and then recreated"),
+            ("UID", wanted.uid, stored.metadata.uid, "deleted and then recreated"),
             (
                 "ResourceVersion",
                 wanted.resourceVersion,
-                found.metadata.resource_version,
+                stored.metadata.resource_version,
                 "modified",
             ),
         ):
             if want is not None and want != have:
-                told = (
+                detail = (
                     f"the {field} in the precondition ({want}) does not match the {field} in record"
                     f" ({have}). The object might have been {hint}"
                 )
-                raise refusals.conflict(found.kind, where.name, told)
+                raise refusals.conflict(stored.kind, where.name, detail)
         self.store.delete(where)
         left = self.store.find(where, Object)
         if left is not None:
@@ -261,7 +263,7 @@ class Server:
             "name": where.name,
             "group": refusals.GROUP,
             "kind": where.resource,
-            "uid": found.metadata.uid,
+            "uid": stored.metadata.uid,
         }
         return {
             "kind": "Status",
@@ -306,7 +308,7 @@ def _respond(code: int, body: JsonValue) -> httpx.Response:
 
 
 def refused(refusal: refusals.Refusal) -> httpx.Response:
-    """The answer that tells of a refusal."""
+    """The HTTP response of a refusal."""
     response = _respond(refusal.code, refusal.body)
     response.headers.update(refusal.headers)
     return response

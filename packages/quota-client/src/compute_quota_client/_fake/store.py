@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Where(NamedTuple):
-    """Where an object stands; `plane` is a project, or "" for the root."""
+    """The key of an object; `plane` is a project, or "" for the root."""
 
     plane: str
     resource: str
@@ -34,7 +34,7 @@ class Change:
 
 
 class Store:
-    """Everything the fake knows. What is handed out is a copy, so that nobody edits the past."""
+    """All objects of the fake. Callers get copies, so that they cannot change the history."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -47,22 +47,22 @@ class Store:
 
     def find(self, where: Where, kind: type[AnyObject]) -> AnyObject | None:
         """A copy of the object, or None."""
-        found = self._objects.get(where)
-        return found.model_copy(deep=True) if isinstance(found, kind) else None
+        stored = self._objects.get(where)
+        return stored.model_copy(deep=True) if isinstance(stored, kind) else None
 
     def all(self, plane: str, kind: type[AnyObject]) -> Iterator[AnyObject]:
         """Copies of all objects of a kind in a plane, by namespace and name."""
         for where in sorted(self._objects, key=str):
-            found = self._objects[where]
-            if where.plane == plane and isinstance(found, kind):
-                yield found.model_copy(deep=True)
+            stored = self._objects[where]
+            if where.plane == plane and isinstance(stored, kind):
+                yield stored.model_copy(deep=True)
 
     def places(self, resource: str) -> list[Where]:
-        """Where objects of a resource stand, in all planes."""
+        """Keys of the objects of a resource, in all planes."""
         return sorted((where for where in self._objects if where.resource == resource), key=str)
 
     def create(self, where: Where, wanted: AnyObject) -> AnyObject:
-        """Stores a new object, with the metadata a server gives."""
+        """Stores a new object, with the metadata that a server sets."""
         made = wanted.model_copy(deep=True)
         made.metadata.namespace = where.namespace
         made.metadata.uid = str(uuid.uuid4())
@@ -75,20 +75,20 @@ class Store:
         return self._commit(where, changed.model_copy(deep=True))
 
     def delete(self, where: Where) -> None:
-        """Removes an object, or marks it as going where a finalizer holds it."""
-        found = self._objects[where].model_copy(deep=True)
-        if found.metadata.finalizers:
-            if found.metadata.deletion_timestamp is None:
-                found.metadata.deletion_timestamp = self._now().replace(microsecond=0)
-                found.metadata.deletion_grace_period_seconds = 0
-                self._commit(where, found)
+        """Removes an object, or sets its deletionTimestamp where it has a finalizer."""
+        stored = self._objects[where].model_copy(deep=True)
+        if stored.metadata.finalizers:
+            if stored.metadata.deletion_timestamp is None:
+                stored.metadata.deletion_timestamp = self._now().replace(microsecond=0)
+                stored.metadata.deletion_grace_period_seconds = 0
+                self._commit(where, stored)
             return
         self.version += 1
         before = self._objects.pop(where)
-        self._tell(Change(where, self.version, before, None))
+        self._publish(Change(where, self.version, before, None))
 
     def forget_history(self) -> None:
-        """Drops the history: who watches from before now has to list again."""
+        """Drops the history: a watch from an earlier version must list again."""
         self.version += 1
         self.history.clear()
         self.oldest = self.version
@@ -97,19 +97,19 @@ class Store:
         """Returns when something has changed."""
         await self._arrived.wait()
 
-    def _commit(self, where: Where, found: AnyObject) -> AnyObject:
+    def _commit(self, where: Where, changed: AnyObject) -> AnyObject:
         self.version += 1
-        found.metadata.resource_version = str(self.version)
+        changed.metadata.resource_version = str(self.version)
         before = self._objects.get(where)
-        if found.metadata.deletion_timestamp is not None and not found.metadata.finalizers:
+        if changed.metadata.deletion_timestamp is not None and not changed.metadata.finalizers:
             self._objects.pop(where, None)
-            self._tell(Change(where, self.version, before, None))
+            self._publish(Change(where, self.version, before, None))
         else:
-            self._objects[where] = found
-            self._tell(Change(where, self.version, before, found))
-        return found.model_copy(deep=True)
+            self._objects[where] = changed
+            self._publish(Change(where, self.version, before, changed))
+        return changed.model_copy(deep=True)
 
-    def _tell(self, change: Change) -> None:
+    def _publish(self, change: Change) -> None:
         self.history.append(change)
         arrived, self._arrived = self._arrived, asyncio.Event()
         arrived.set()

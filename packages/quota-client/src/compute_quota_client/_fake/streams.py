@@ -1,4 +1,4 @@
-"""Watches: what happened since a version, then what happens, one JSON object per line."""
+"""Watches: changes since a version, then new ones, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from compute_quota_client._fake.knobs import Knobs
     from compute_quota_client._fake.objects import Object
+    from compute_quota_client._fake.options import Knobs
     from compute_quota_client._fake.routes import Route
     from compute_quota_client._fake.store import Change, Store
 
 
-def matches(selector: str, found: Object | None) -> bool:
+def matches(selector: str, existing: Object | None) -> bool:
     """Whether an object exists and its labels match: `key=value`, `key!=value`, `key`, `!key`."""
-    if found is None:
+    if existing is None:
         return False
-    labels = found.metadata.labels or {}
+    labels = existing.metadata.labels or {}
     return all(_term(term.strip(), labels) for term in selector.split(",") if term.strip())
 
 
@@ -42,12 +42,12 @@ def _term(term: str, labels: dict[str, str]) -> bool:
 
 
 class WatchStream(httpx.AsyncByteStream):
-    """One open watch; ends with its time, when dropped, or when nobody reads it."""
+    """One open watch; ends after its timeout, when dropped, or when its reader closes it."""
 
     def __init__(
         self,
         store: Store,
-        knobs: Knobs,
+        options: Knobs,
         asked: Route,
         request: httpx.Request,
         left: Callable[[WatchStream], None],
@@ -55,19 +55,19 @@ class WatchStream(httpx.AsyncByteStream):
         params = request.url.params
         self._left = left
         self._store = store
-        self._knobs = knobs
+        self._options = options
         self._asked = asked
         self._selector = params.get("labelSelector", "")
         self._bookmarks = params.get("allowWatchBookmarks") == "true"
         self._seconds = float(params.get("timeoutSeconds", "3600"))
         self._since = int(params.get("resourceVersion") or store.version)
-        self._said: deque[bytes] = deque()
+        self._lines: deque[bytes] = deque()
         self._called = asyncio.Event()
         self._open = True
 
-    def say(self, line: bytes) -> None:
-        """Puts a line of the test's own into the stream."""
-        self._said.append(line + b"\n")
+    def send_line(self, line: bytes) -> None:
+        """Sends a line of the test in the stream."""
+        self._lines.append(line + b"\n")
         self._called.set()
 
     def drop(self) -> None:
@@ -75,14 +75,14 @@ class WatchStream(httpx.AsyncByteStream):
         self._open = False
         self._called.set()
 
-    def tell_expired(self) -> None:
-        """Ends the watch in the middle: its version is forgotten."""
-        self.say(_line("ERROR", expired().body))
+    def send_expired(self) -> None:
+        """Sends the error of an expired version, which ends the watch."""
+        self.send_line(_line("ERROR", expired().body))
         self._since = self._store.version
 
     @override
     async def aclose(self) -> None:
-        """Nobody reads any more."""
+        """Closed by its reader."""
         self.drop()
         self._left(self)
 
@@ -90,13 +90,13 @@ class WatchStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         ends = loop.time() + self._seconds
-        bookmark_at = loop.time() + self._knobs.bookmark_every.total_seconds()
+        bookmark_at = loop.time() + self._options.bookmark_every.total_seconds()
         while self._open and loop.time() < ends:
             for line in self._new_lines():
                 yield line
             if self._bookmarks and loop.time() >= bookmark_at:
-                bookmark_at = loop.time() + self._knobs.bookmark_every.total_seconds()
-                if not self._knobs.silent_watches:
+                bookmark_at = loop.time() + self._options.bookmark_every.total_seconds()
+                if not self._options.silent_watches:
                     yield self._bookmark()
             await self._wait(min(ends, bookmark_at) - loop.time())
         if not self._open:
@@ -104,11 +104,11 @@ class WatchStream(httpx.AsyncByteStream):
 
     def _new_lines(self) -> Iterator[bytes]:
         self._called.clear()
-        while self._said:
-            yield self._said.popleft()
-        if self._knobs.silent_watches:
+        while self._lines:
+            yield self._lines.popleft()
+        if self._options.silent_watches:
             return
-        for change in [found for found in self._store.history if found.version > self._since]:
+        for change in [entry for entry in self._store.history if entry.version > self._since]:
             self._since = change.version
             event = self._event(change)
             if event is not None:
@@ -124,7 +124,7 @@ class WatchStream(httpx.AsyncByteStream):
         if change.after is not None and matched:
             return _line("MODIFIED" if was else "ADDED", change.after.render())
         if change.before is not None and was:
-            # A deletion, as far as this selector goes: it carries the version of the change.
+            # A deletion for this selector, with the version of the change.
             gone = (change.after or change.before).model_copy(deep=True)
             gone.metadata.resource_version = str(change.version)
             return _line("DELETED", gone.render())
@@ -146,7 +146,7 @@ class WatchStream(httpx.AsyncByteStream):
         finally:
             changed.cancel()
             called.cancel()
-            # Not awaited one by one: who is cancelled here would take that for their end.
+            # Not awaited singly: a cancellation of this coroutine would look like that of a task.
             await asyncio.wait({changed, called})
 
 

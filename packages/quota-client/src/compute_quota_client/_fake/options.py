@@ -1,4 +1,4 @@
-"""What a test may turn on a fake Milo."""
+"""The options of a fake Milo, which a test may change at any time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ def _wall_clock() -> datetime:
 
 @dataclass(slots=True)
 class Knobs:
-    """Set any of these at any time; each says what the fake does differently."""
+    """Options of the fake; a test may set any of them at any time."""
 
     paused: bool = False
-    """Claims are not evaluated; `FakeQuota.evaluate` decides them when the test says so."""
+    """Claims are evaluated by `FakeQuota.evaluate` only."""
 
     evaluation_delay: timedelta = timedelta(milliseconds=100)
     """How long a claim waits for its evaluation. A real Milo takes 60–160 ms."""
 
     latency: timedelta = timedelta(0)
-    """How long every answer takes; longer than the client waits, and the client times out."""
+    """How long every answer takes; the client times out where that is longer than it waits."""
 
     away: set[str] = field(default_factory=set[str])
-    """Projects whose plane cannot be reached."""
+    """Projects with a plane that cannot be reached."""
 
     silent_watches: bool = False
-    """Watches are accepted and then say nothing, not even bookmarks."""
+    """Watches are accepted and send no event, not even bookmarks."""
 
     bookmark_every: timedelta = timedelta(seconds=60)
     """How often a watch that allows bookmarks gets one."""
 
     expired_at_start: Literal["status", "event"] = "status"
-    """How a watch from a forgotten version is refused: by its status, or inside the stream."""
+    """How a watch from an expired version is refused: by its status, or inside the stream."""
 
     reaper: bool = False
     """As Milo up to v0.24.11: a granted claim without owner references is deleted."""
@@ -47,5 +47,5 @@ class Knobs:
     """The wall clock that timestamps are taken from."""
 
     def read_clock(self) -> datetime:
-        """What the clock says; asked each time, since a test may set another."""
+        """The time now; a method, since a test may replace `now`."""
         return self.now()

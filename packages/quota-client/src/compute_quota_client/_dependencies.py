@@ -1,5 +1,6 @@
-"""What a client takes from the process around it and a test puts in its place: chance, wall time,
-telemetry.
+"""Randomness, wall clock and telemetry of a client, injected when it is built.
+
+A test or a simulation replaces them, so that its runs are repeatable.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 
 from compute_quota_client._clock import wall_now
 from compute_quota_client._retry import Chance
@@ -15,11 +17,15 @@ from compute_quota_client._telemetry import NoTelemetry, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Given to a client when it is built. Durations are not here: they follow the event loop's own
+class ClientDependencies:
+    """Passed to a client when it is built. Durations are not here: they follow the event loop's
     clock.
     """
 
     chance: Chance = random.random
     wall_clock: Callable[[], datetime] = wall_now
     telemetry: Telemetry = field(default_factory=NoTelemetry)
+
+
+# The public name, in `__all__`.
+Surroundings: TypeAlias = ClientDependencies
