@@ -1,80 +1,34 @@
-"""Whether networking kinds of a project are consulted, and what they say (operations.md 1.4).
+"""City codes that the Locations of a project stand for (operations.md 1.4).
 
-`auto` follows what the plane serves, kind by kind; `on` takes a kind that is not served for
-unreadable; `off` never looks. Three answers that must not be confused:
-
-```
-a View        believe it
-Off           every city counts as served, no network is looked for
-Unreadable    nothing may be concluded, in particular nothing deleted
-```
+Networking kinds are optional: where they are off every city counts as served, and where they cannot
+be read nothing may be concluded, in particular no deployment deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable
 from typing import Final
 
 from compute_api_types import labels, names
-from compute_management_operator.kinds import LOCATION
-from compute_operator_kit.cache import Caches, Serving, View
-from compute_operator_kit.indexing import IndexFunction
-from compute_operator_kit.keys import Kind, PlaneName
-from compute_operator_kit.objects import Metadata, Unreadable
-from compute_operator_kit.wire import JsonObject, member_object, member_text
+from compute_management_operator.planes import LOCATION
+from compute_operator_kit.cache.indexers import IndexFunction
+from compute_operator_kit.cache.lister import Caches
+from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsReader
+from compute_operator_kit.core.json import JsonObject, member_object, member_text
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.core.objects import Metadata, Unreadable
 
 LOCATIONS_BY_CITY: Final = "city"
 """Index of Locations: the city code they stand for."""
 
 
-class Networking(StrEnum):
-    """The setting."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Off:
-    """Networking is off for a kind."""
-
-
-def never(plane: PlaneName, kind: Kind) -> bool:  # noqa: ARG001
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Consulting:
-    """The setting, and where the plane's word is not taken yet (`networking_switch.py`)."""
-
-    setting: Networking
-    is_doubted: Callable[[PlaneName, Kind], bool] = never
-
-
-def consult(
-    caches: Caches, plane: PlaneName, kind: Kind, consulting: Consulting
-) -> View | Unreadable | Off:
-    """What the project says about a kind, if it is asked at all."""
-    if consulting.setting is Networking.OFF:
-        return Off()
-    view = caches.view(plane, kind)
-    if view.is_synced:
-        return view
-    is_gone = view.serving is Serving.NOT_SERVED and not consulting.is_doubted(plane, kind)
-    return Off() if is_gone and consulting.setting is Networking.AUTO else Unreadable("NotSynced")
-
-
 def served_cities(
-    caches: Caches, plane: PlaneName, consulting: Consulting
+    caches: Caches, plane: PlaneName, networking: OptionalKindsReader
 ) -> frozenset[str] | Unreadable | Off:
-    """The city codes that Locations of the project stand for."""
-    found = consult(caches, plane, LOCATION, consulting)
-    if isinstance(found, Unreadable | Off):
-        return found
-    return frozenset(found.index_values(LOCATIONS_BY_CITY))
+    locations = networking.read(caches, plane, LOCATION)
+    if isinstance(locations, Unreadable | Off):
+        return locations
+    return frozenset(locations.index_values(LOCATIONS_BY_CITY))
 
 
 def city_code_of(location: JsonObject) -> str:

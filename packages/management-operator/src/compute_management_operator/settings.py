@@ -1,7 +1,7 @@
 """The configuration file of the management operator (operations.md 1.1), as strict models.
 
-Only what this operator has beside the sections both share, and the rules over several fields. What
-is wrong with a file is gathered by the kit; nothing here reads one.
+Sections that only this operator has, and the rules over several fields; the shared sections are the
+kit's. A file that breaks a rule is refused with exit code 2, before anything starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from compute_operator_kit.settings import (
+from compute_operator_kit.config.settings import (
     FederationSettings,
     Root,
     Rule,
@@ -24,7 +24,7 @@ from compute_operator_kit.settings import (
 
 
 class DiscoverySettings(Section):
-    """Which project planes there are."""
+    """How project planes are discovered."""
 
     mode: Literal["milo", "single"] = "milo"
     discovery_kubeconfig_path: str = ""  # Milo's root; "" is the pod's own cluster
@@ -40,10 +40,10 @@ class ProjectionSettings(Section):
 
 
 class CachesSettings(Section):
-    """What one project, and one cell on the hub, may occupy in caches.
+    """Cache budgets of one project, and of one cell on the hub.
 
     By default eight projects at their limit, on their planes and on the hub, fit into the shipped
-    memory limit beside what the process takes at rest.
+    memory limit beside the process at rest.
     """
 
     bytes_per_project: Annotated[int, Field(ge=1024**2, le=1024**3)] = 8 * 1024**2
@@ -90,11 +90,11 @@ class ManagementSettings(Root):
     @override
     def configured_files(self) -> Iterable[tuple[str, Path]]:
         yield from super().configured_files()
-        found = self.discovery
-        if found.discovery_kubeconfig_path:
-            yield "discovery.discoveryKubeconfigPath", Path(found.discovery_kubeconfig_path)
-        if found.project_kubeconfig_path:
-            yield "discovery.projectKubeconfigPath", Path(found.project_kubeconfig_path)
+        section = self.discovery
+        if section.discovery_kubeconfig_path:
+            yield "discovery.discoveryKubeconfigPath", Path(section.discovery_kubeconfig_path)
+        if section.project_kubeconfig_path:
+            yield "discovery.projectKubeconfigPath", Path(section.project_kubeconfig_path)
         if self.webhook_server is not None:
             yield "webhookServer.tls", self.webhook_server.tls.certificate
             yield "webhookServer.tls", self.webhook_server.tls.key
@@ -107,14 +107,14 @@ def _many_projects_need_a_hub(root: Root) -> str | None:
 
 
 def _single_needs_no_root(root: Root) -> str | None:
-    """The one project is the home plane: a kubeconfig here would be read by nobody."""
+    """The one project is the home plane, so that a kubeconfig here would have no effect."""
     if not isinstance(root, ManagementSettings) or not root.is_single:
         return None
     return "is refused with discovery.mode single" if _names_kubeconfig(root.discovery) else None
 
 
-def _names_kubeconfig(found: DiscoverySettings) -> bool:
-    return bool(found.discovery_kubeconfig_path or found.project_kubeconfig_path)
+def _names_kubeconfig(section: DiscoverySettings) -> bool:
+    return bool(section.discovery_kubeconfig_path or section.project_kubeconfig_path)
 
 
 def _projects_fit_the_pool(root: Root) -> str | None:

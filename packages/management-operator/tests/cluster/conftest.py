@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 from management_builders.real_operator import RealOperator, install, running_operator
 
-from e2e.planes.installation import Installation
-from e2e.planes.stack import RealPlanes
-from e2e.planes.testing import run_outside
+from e2e.harness.stack.stack import RealPlanes
+from e2e.harness.testing.helpers import run_outside
+from e2e.harness.testing.installation import Installation
 
 
 @pytest.fixture(scope="session", autouse=True)

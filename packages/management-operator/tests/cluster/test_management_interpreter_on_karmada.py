@@ -1,5 +1,5 @@
-"""The shipped interpreter inside a real Karmada: what a copy says as its cells come, report, fall
-silent and leave.
+"""The shipped interpreter inside a real Karmada: the status of a copy as its cells join, report,
+fall silent and leave.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from management_builders.documents import (
 from management_builders.real_operator import RealOperator
 
 from compute_api_types import labels
-from compute_management_operator.kinds import NAMESPACE
-from compute_operator_kit.wire import (
+from compute_management_operator.planes import NAMESPACE
+from compute_operator_kit.core.json import (
     Json,
     JsonObject,
     member_int,
@@ -29,20 +29,20 @@ from compute_operator_kit.wire import (
     member_object,
     member_text,
 )
-from e2e.planes.client import PlaneClient
-from e2e.planes.waiting import until
+from e2e.harness.access.client import PlaneClient
+from e2e.harness.access.waiting import until
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 DEPLOYMENTS = "/apis/compute.datumapis.com/v1alpha/namespaces/{}/workloaddeployments/web"
 TEMPLATE_GENERATION = "resourcetemplate.karmada.io/generation"
-CITY = "SEA"  # of these tests alone: no cell carries it but when they say so
+CITY = "SEA"  # of these tests alone: no cell carries it unless they label one
 PATIENCE = timedelta(seconds=120)
 REFUSING = "refuses-deployments"
 
 
 @dataclass(slots=True)
 class Karmada:
-    """A hub with two cells, one deployment on it, and people who label and report."""
+    """A hub with two cells and one deployment on it; labels and reports are set by hand."""
 
     operator: RealOperator
     hub: PlaneClient
@@ -54,18 +54,18 @@ class Karmada:
         await self.hub.patch(f"{CLUSTERS}/{cell}", change)
 
     async def arrived(self, cell: str) -> JsonObject:
-        async def found() -> JsonObject | None:
+        async def find() -> JsonObject | None:
             return await self.cells[cell].find(self.path)
 
         return await until(
-            f"the deployment in {cell}", found, check=self.operator.check, patience=PATIENCE
+            f"the deployment in {cell}", find, check=self.operator.check, patience=PATIENCE
         )
 
     async def report(self, cell: str, *, replicas: int, status: str = "True") -> None:
-        found = await self.arrived(cell)
-        metadata = member_object(found, "metadata")
+        existing = await self.arrived(cell)
+        metadata = member_object(existing, "metadata")
         reason = "StableInstanceFound" if status == "True" else "ImageUnavailable"
-        told = a_deployment_status(
+        reported = a_deployment_status(
             a_condition_document("Available", status, reason, f"by {cell}"),
             a_condition_document("Ready", status, reason, f"by {cell}"),
             observed=member_int(metadata, "generation"),
@@ -74,15 +74,15 @@ class Karmada:
             desired=replicas,
         )
         noted = member_object(metadata, "annotations")
-        told["observedTemplateGeneration"] = int(str(noted[TEMPLATE_GENERATION]))
-        await self.cells[cell].patch(f"{self.path}/status", {"status": told})
+        reported["observedTemplateGeneration"] = int(str(noted[TEMPLATE_GENERATION]))
+        await self.cells[cell].patch(f"{self.path}/status", {"status": reported})
 
-    async def until_said(self, what: str, is_so: Callable[[JsonObject], bool]) -> JsonObject:
-        async def said() -> JsonObject | None:
-            found = member_object(await self.hub.get(self.path), "status")
-            return found if is_so(found) else None
+    async def until_status(self, what: str, is_so: Callable[[JsonObject], bool]) -> JsonObject:
+        async def read() -> JsonObject | None:
+            status = member_object(await self.hub.get(self.path), "status")
+            return status if is_so(status) else None
 
-        return await until(what, said, check=self.operator.check, patience=PATIENCE)
+        return await until(what, read, check=self.operator.check, patience=PATIENCE)
 
     async def edit(self, replicas: int) -> int:
         change: JsonObject = {"spec": {"scaleSettings": {"minReplicas": replicas}}}
@@ -125,7 +125,7 @@ def a_policy(namespace: str) -> JsonObject:
 
 
 def a_refusal() -> JsonObject:
-    """A cell that takes no deployment: its API server asks somebody who is not there."""
+    """A webhook without a server, so that the cell's API server accepts no deployment."""
     rule: JsonObject = {
         "apiGroups": ["compute.datumapis.com"],
         "apiVersions": ["*"],
@@ -165,41 +165,43 @@ async def karmada(operator: RealOperator) -> AsyncIterator[Karmada]:
         document = a_deployment_document("web", namespace=namespace, city=CITY)
         member_object(document, "metadata")["labels"] = {labels.TOPOLOGY_CITY_CODE: CITY}
         await hub.create(document)
-        found = Karmada(operator, hub, cells, DEPLOYMENTS.format(namespace))
+        karmada = Karmada(operator, hub, cells, DEPLOYMENTS.format(namespace))
         try:
-            yield found
+            yield karmada
         finally:
             for name, city in (("dfw-1", "DFW"), ("ord-1", "ORD")):
-                await found.label(name, city)
+                await karmada.label(name, city)
             await hub.delete(f"/api/v1/namespaces/{namespace}")
 
 
 @pytest.mark.spec("M-51", "M-52", "M-53", "M-56", "M-57", "M-58")
-async def test_a_copy_says_what_its_cells_say_as_they_come_and_go(karmada: Karmada) -> None:
+async def test_a_copy_has_the_status_of_its_cells_as_they_come_and_go(karmada: Karmada) -> None:
     await karmada.label("dfw-1", CITY)
     await karmada.report("dfw-1", replicas=2)
-    one = await karmada.until_said("one cell", lambda said: said.get("replicas") == 2)
+    one = await karmada.until_status("one cell", lambda status: status.get("replicas") == 2)
     assert cells_of(one) == ("AllCellsReport", "dfw-1")
     assert word(one, "Available") == word(one, "Ready") == "True"
 
     await karmada.label("ord-1", CITY)
     await karmada.arrived("ord-1")
     await karmada.report("ord-1", replicas=3, status="False")
-    two = await karmada.until_said("two cells", lambda said: said.get("replicas") == 5)
+    two = await karmada.until_status("two cells", lambda status: status.get("replicas") == 5)
     assert cells_of(two) == ("AllCellsReport", "dfw-1,ord-1")
     assert (word(two, "Available"), word(two, "Ready")) == ("True", "False")
 
     generation = await karmada.edit(7)
     await karmada.report("dfw-1", replicas=7)
-    lagging = await karmada.until_said("a lag", lambda said: said.get("replicas") == 10)
+    lagging = await karmada.until_status("a lag", lambda status: status.get("replicas") == 10)
     assert member_int(lagging, "observedGeneration") < generation
 
     await karmada.label("ord-1", "ORD")
-    left = await karmada.until_said("a cell that left", lambda said: said.get("replicas") == 7)
+    left = await karmada.until_status(
+        "a cell that left", lambda status: status.get("replicas") == 7
+    )
     assert cells_of(left) == ("AllCellsReport", "dfw-1")
 
     await karmada.label("dfw-1", "DFW")
-    none = await karmada.until_said("no cell", lambda said: said.get("replicas") == 0)
+    none = await karmada.until_status("no cell", lambda status: status.get("replicas") == 0)
     assert cells_of(none) == ("NoCellPlaced", "")
     assert word(none, "Available") is None
 
@@ -211,20 +213,20 @@ async def test_a_cell_that_refuses_the_copy_is_silent_and_what_is_known_stays(
 ) -> None:
     await karmada.label("dfw-1", CITY)
     await karmada.report("dfw-1", replicas=2)
-    await karmada.until_said("one cell", lambda said: said.get("replicas") == 2)
+    await karmada.until_status("one cell", lambda status: status.get("replicas") == 2)
     cell = karmada.cells["dfw-1"]
     refusal = a_refusal()
     await cell.create(refusal)
     try:
         await karmada.edit(9)
-        silent = await karmada.until_said(
-            "a silent cell", lambda said: cells_of(said)[0] == "CellsSilent"
+        silent = await karmada.until_status(
+            "a silent cell", lambda status: cells_of(status)[0] == "CellsSilent"
         )
         assert member_int(silent, "replicas") == 2
         assert (word(silent, "Available"), word(silent, "Ready")) == ("True", "Unknown")
     finally:
         await cell.delete(await cell.path_of(refusal))
     await karmada.report("dfw-1", replicas=9)
-    healed = await karmada.until_said("a healed cell", lambda said: said.get("replicas") == 9)
+    healed = await karmada.until_status("a healed cell", lambda status: status.get("replicas") == 9)
     assert cells_of(healed) == ("AllCellsReport", "dfw-1")
     assert word(healed, "Ready") == "True"

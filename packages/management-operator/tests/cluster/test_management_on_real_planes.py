@@ -1,5 +1,5 @@
 """What the simulation cannot prove by itself, on a real Karmada, real API servers and a gateway:
-delivery, the way of a status back, the shipped rights, admission, and who owns which field.
+delivery, the way of a status back, the shipped rights, admission, and field ownership.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from management_builders.documents import (
 from management_builders.real_operator import RealOperator
 
 from compute_api_types import labels
-from compute_management_operator.kinds import NAMESPACE
-from compute_operator_kit.wire import (
+from compute_management_operator.planes import NAMESPACE
+from compute_operator_kit.core.json import (
     JsonObject,
     member_int,
     member_list,
     member_object,
     member_text,
 )
-from e2e.planes.client import ApiError, PlaneClient
-from e2e.planes.installation import Installation
-from e2e.planes.waiting import until
+from e2e.harness.access.client import ApiError, PlaneClient
+from e2e.harness.access.waiting import until
+from e2e.harness.testing.installation import Installation
 
 COMPUTE = "/apis/compute.datumapis.com/v1alpha"
 CELL = "dfw-1"
@@ -88,8 +88,8 @@ class Site:
 
     async def report(self, name: str, *, ready: int) -> None:
         """As the cell operator writes: both generations of the copy it read."""
-        found = await self.until_there(self.cell, self.copy(name))
-        metadata = member_object(found, "metadata")
+        existing = await self.until_there(self.cell, self.copy(name))
+        metadata = member_object(existing, "metadata")
         annotations = member_object(metadata, "annotations")
         word = "True" if ready else "False"
         reason = "StableInstanceFound" if ready else "QuotaNotGranted"
@@ -104,30 +104,30 @@ class Site:
         await self.cell.patch(f"{self.copy(name)}/status", {"status": status})
 
     async def until_status(self, path: str, is_so: Callable[[JsonObject], bool]) -> None:
-        async def said() -> bool:
-            found = await self.project.find(path)
-            return found is not None and is_so(found)
+        async def is_written() -> bool:
+            existing = await self.project.find(path)
+            return existing is not None and is_so(existing)
 
-        await self.until(f"the status of {path}", said)
+        await self.until(f"the status of {path}", is_written)
 
 
-def condition(told: JsonObject, kind: str) -> JsonObject:
-    for found in member_list(member_object(told, "status"), "conditions"):
-        if isinstance(found, dict) and found.get("type") == kind:
-            return found
+def condition(existing: JsonObject, kind: str) -> JsonObject:
+    for entry in member_list(member_object(existing, "status"), "conditions"):
+        if isinstance(entry, dict) and entry.get("type") == kind:
+            return entry
     return {}
 
 
-def is_ready(found: JsonObject) -> bool:
-    return condition(found, "Ready").get("status") == "True"
+def is_ready(existing: JsonObject) -> bool:
+    return condition(existing, "Ready").get("status") == "True"
 
 
-def observed(found: JsonObject) -> int:
-    return member_int(member_object(found, "status"), "observedGeneration")
+def observed(existing: JsonObject) -> int:
+    return member_int(member_object(existing, "status"), "observedGeneration")
 
 
-def generation(found: JsonObject) -> int:
-    return member_int(member_object(found, "metadata"), "generation")
+def generation(existing: JsonObject) -> int:
+    return member_int(member_object(existing, "metadata"), "generation")
 
 
 async def patiently(send: Callable[[JsonObject], Awaitable[object]], document: JsonObject) -> None:
@@ -173,27 +173,29 @@ async def site(operator: RealOperator, installation: Installation) -> AsyncItera
 
 
 @pytest.mark.spec("M-07", "M-23", "M-26", "M-27", "M-32", "M-44", "M-52", "M-59")
-async def test_a_workload_reaches_its_cell_and_what_the_cell_says_comes_back(site: Site) -> None:
+async def test_a_workload_reaches_its_cell_and_the_status_of_the_cell_comes_back(
+    site: Site,
+) -> None:
     await site.create()
     copy = await site.until_there(site.hub, site.copy("web-us-dfw"))
-    found = await site.project.get(site.deployment("web-us-dfw"))
-    metadata = member_object(found, "metadata")
+    existing = await site.project.get(site.deployment("web-us-dfw"))
+    metadata = member_object(existing, "metadata")
     assert metadata["finalizers"] == [labels.FEDERATION_FINALIZER]
     noted = member_object(metadata, "annotations")
     assert noted[labels.FEDERATION_NAMESPACE] == site.hub_namespace
-    assert member_object(copy, "spec") == member_object(found, "spec")
+    assert member_object(copy, "spec") == member_object(existing, "spec")
 
     await site.report("web-us-dfw", ready=0)
     await site.until_status(
         site.workload("web"),
-        lambda told: condition(told, "Available").get("reason") == "QuotaNotGranted",
+        lambda reported: condition(reported, "Available").get("reason") == "QuotaNotGranted",
     )
     await site.report("web-us-dfw", ready=1)
     await site.until_status(site.deployment("web-us-dfw"), is_ready)
     await site.until_status(site.workload("web"), is_ready)
-    told = await site.project.get(site.deployment("web-us-dfw"))
-    assert observed(told) == generation(told) == 1
-    assert condition(told, "CellsReporting") == {}
+    reported = await site.project.get(site.deployment("web-us-dfw"))
+    assert observed(reported) == generation(reported) == 1
+    assert condition(reported, "CellsReporting") == {}
 
     await site.project.delete(site.workload("web"))
     await site.until_gone(site.project, site.workload("web"))
@@ -215,16 +217,16 @@ async def test_an_edit_is_published_as_handled_only_when_the_cell_acted_on_it(si
         await site.project.patch(site.workload("web"), body)
 
     async def has_arrived() -> bool:
-        found = await site.cell.get(site.copy("web-us-dfw"))
-        scale = member_object(member_object(found, "spec"), "scaleSettings")
+        existing = await site.cell.get(site.copy("web-us-dfw"))
+        scale = member_object(member_object(existing, "spec"), "scaleSettings")
         return scale.get("minReplicas") == 2
 
     await site.until("the last edit in the cell", has_arrived)
-    told = await site.project.get(site.deployment("web-us-dfw"))
-    assert observed(told) < generation(told)
+    reported = await site.project.get(site.deployment("web-us-dfw"))
+    assert observed(reported) < generation(reported)
     await site.report("web-us-dfw", ready=1)
     await site.until_status(
-        site.deployment("web-us-dfw"), lambda found: observed(found) == generation(found)
+        site.deployment("web-us-dfw"), lambda existing: observed(existing) == generation(existing)
     )
     copy = await site.hub.get(site.copy("web-us-dfw"))
     metadata = member_object(copy, "metadata")

@@ -1,4 +1,4 @@
-"""Admission of Workloads: the project of the request decides, on every replica, or nobody does."""
+"""Admission of Workloads by the project of the request, on every replica."""
 
 from __future__ import annotations
 
@@ -16,12 +16,23 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_management_operator.admission.review import Admitted, Answer, Refused, Undecided
-from compute_management_operator.kinds import WORKLOAD
-from compute_operator_kit.errors import InvalidSpecError, UnavailableError
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, member_object
-from compute_sim_planes.api_server.identity import User, authenticated
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_management_operator.admission.review import (
+    AdmissionAllowed,
+    AdmissionRefused,
+    AdmissionResult,
+    AdmissionUndecided,
+)
+from compute_management_operator.planes import WORKLOAD
+from compute_operator_kit.core.errors import InvalidSpecError, UnavailableError
+from compute_operator_kit.core.json import (
+    Json,
+    JsonObject,
+    decode_json_object,
+    encode,
+    member_object,
+)
+from compute_sim_planes.api_server.authz.identity import User, authenticated
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 NO_PROJECT = "the request names no project: user extra iam.miloapis.com/parent-name is required"
 
@@ -30,13 +41,13 @@ def of_project(name: str) -> JsonObject:
     return {labels.PARENT_NAME_EXTRA: [name], labels.PARENT_TYPE_EXTRA: ["Project"]}
 
 
-def status_of(answer: Answer) -> JsonObject:
+def status_of(answer: AdmissionResult) -> JsonObject:
     """The status of a refusal, as it travels."""
-    assert not isinstance(answer, Admitted)
-    return decode_object(encode(answer.status))
+    assert not isinstance(answer, AdmissionAllowed)
+    return decode_json_object(encode(answer.status))
 
 
-def message_of(answer: Answer) -> Json:
+def message_of(answer: AdmissionResult) -> Json:
     return status_of(answer)["message"]
 
 
@@ -56,9 +67,11 @@ def test_the_locations_of_the_requests_own_project_decide_and_no_other_plane_is_
         follower = await settle(world)
         before = len(world.requests())
         wanted = a_workload_document("web", {"eu": ("LHR",)})
-        assert isinstance(await follower.admit(a_review(wanted, of_project("beta"))), Admitted)
+        assert isinstance(
+            await follower.admit(a_review(wanted, of_project("beta"))), AdmissionAllowed
+        )
         refused = await follower.admit(a_review(wanted, of_project("acme")))
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, AdmissionRefused)
         assert refused.status["code"] == 422
         assert message_of(refused) == (
             'Workload.compute.datumapis.com "web" is invalid: spec.placements[0].cityCodes[0]: '
@@ -86,12 +99,12 @@ BAD_EXTRAS: dict[str, JsonObject] = {
 
 @pytest.mark.spec("M-85")
 @pytest.mark.parametrize("way", sorted(BAD_EXTRAS))
-def test_a_request_that_names_no_project_is_answered_500_and_nobody_is_asked(way: str) -> None:
+def test_a_request_that_names_no_project_is_answered_500_without_a_request(way: str) -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         before = len(world.requests())
         answer = await process.admit(a_review(a_workload_document(), BAD_EXTRAS[way]))
-        assert isinstance(answer, Undecided)
+        assert isinstance(answer, AdmissionUndecided)
         assert answer.status["code"] == 500
         assert message_of(answer) == NO_PROJECT
         assert len(world.requests()) == before
@@ -105,10 +118,10 @@ def test_a_project_that_is_not_engaged_is_answered_500(name: str) -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         answer = await process.admit(a_review(a_workload_document(), of_project(name)))
-        assert isinstance(answer, Undecided)
+        assert isinstance(answer, AdmissionUndecided)
         assert answer.status["code"] == 500
-        told = f'project "{name}" is not available for admission yet, try again'
-        assert message_of(answer) == (NO_PROJECT if name == "@home" else told)
+        unavailable = f'project "{name}" is not available for admission yet, try again'
+        assert message_of(answer) == (NO_PROJECT if name == "@home" else unavailable)
 
     play(scenario)
 
@@ -125,14 +138,14 @@ def test_locations_that_are_needed_and_unreadable_are_answered_500() -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         answer = await process.admit(a_review(a_workload_document(), of_project("acme")))
-        assert isinstance(answer, Undecided)
+        assert isinstance(answer, AdmissionUndecided)
         assert message_of(answer) == (
             'project "acme" is not available for admission yet, try again'
         )
         # An edit that names no other city needs none of them.
         wanted = a_workload_document(replicas=2)
         edited = a_review(wanted, of_project("acme"), found=a_workload_document())
-        assert isinstance(await process.admit(edited), Admitted)
+        assert isinstance(await process.admit(edited), AdmissionAllowed)
 
     play(scenario, failing)
 
@@ -142,20 +155,20 @@ def test_finalizers_come_off_whatever_cannot_be_read() -> None:
     async def scenario(world: World) -> None:
         process = world.process()
         process.start(leads=False)
-        found = a_workload_document()
-        bare: JsonObject = {**found, "metadata": {"name": "web", "namespace": "default"}}
+        stored = a_workload_document()
+        bare: JsonObject = {**stored, "metadata": {"name": "web", "namespace": "default"}}
         marked: JsonObject = {
-            **found,
+            **stored,
             "metadata": {
                 "name": "web",
                 "namespace": "default",
                 "finalizers": [labels.WORKLOAD_FINALIZER],
             },
         }
-        assert isinstance(await process.admit(a_review(bare, {}, found=marked)), Admitted)
+        assert isinstance(await process.admit(a_review(bare, {}, found=marked)), AdmissionAllowed)
         going = a_workload_document("web", {"moon": ("TYCHO",)})
         member_object(going, "metadata")["deletionTimestamp"] = "2026-03-01T00:00:00Z"
-        assert isinstance(await process.admit(a_review(going, {}, found=marked)), Admitted)
+        assert isinstance(await process.admit(a_review(going, {}, found=marked)), AdmissionAllowed)
         assert world.requests() == [] or {
             one.address.resource for one in world.requests()
         }.isdisjoint({"subjectaccessreviews"})
@@ -171,9 +184,11 @@ def test_mode_single_ignores_the_extra() -> None:
         process.start()
         await world.sleep(1)
         for extra in ({}, of_project("acme"), of_project("single")):
-            assert isinstance(await process.admit(a_review(a_workload_document(), extra)), Admitted)
+            assert isinstance(
+                await process.admit(a_review(a_workload_document(), extra)), AdmissionAllowed
+            )
         moon = a_workload_document("web", {"moon": ("TYCHO",)})
-        assert isinstance(await process.admit(a_review(moon, {})), Refused)
+        assert isinstance(await process.admit(a_review(moon, {})), AdmissionRefused)
 
     play(scenario)
 
@@ -188,7 +203,7 @@ def test_with_networking_off_cities_and_networks_are_not_checked() -> None:
         wanted = a_workload_document("web", {"moon": ("TYCHO",)})
         before = len(world.requests())
         answer = await process.admit(a_review(wanted, of_project("acme"), user="nobody"))
-        assert isinstance(answer, Admitted)
+        assert isinstance(answer, AdmissionAllowed)
         assert len(world.requests()) == before
 
     play(scenario)
@@ -203,7 +218,7 @@ def test_a_plane_without_networking_kinds_checks_neither() -> None:
         await world.sleep(2)
         wanted = a_workload_document("web", {"moon": ("TYCHO",)})
         answer = await process.admit(a_review(wanted, of_project("acme"), user="nobody"))
-        assert isinstance(answer, Admitted)
+        assert isinstance(answer, AdmissionAllowed)
 
     play(scenario)
 
@@ -213,7 +228,7 @@ def test_a_network_the_requester_may_not_use_is_refused_in_their_name() -> None:
         process = await settle(world)
         wanted = a_workload_document(template=a_template_document(networks=("default", "secret")))
         answer = await process.admit(a_review(wanted, of_project("acme"), user="alice"))
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, AdmissionRefused)
         causes = member_object(status_of(answer), "details")["causes"]
         assert isinstance(causes, list)
         assert [cause["reason"] for cause in causes if isinstance(cause, dict)] == [
@@ -235,7 +250,7 @@ def test_a_review_that_fails_is_never_a_yes() -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         answer = await process.admit(a_review(a_workload_document(), of_project("acme")))
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, AdmissionRefused)
         assert "InternalError" in str(answer.status["details"])
 
     play(scenario, failing)
@@ -254,13 +269,13 @@ def test_a_plane_that_hangs_is_answered_before_the_api_server_gives_up() -> None
         networks = tuple(f"net-{number}" for number in range(50))
         wanted = a_workload_document(template=a_template_document(networks=networks))
         answer = await process.admit(a_review(wanted, of_project("acme")))
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, AdmissionRefused)
         assert world.clock.monotonic() - begun < timedelta(seconds=5)
 
     play(scenario, hanging)
 
 
-def test_a_stored_number_that_is_not_acted_on_is_told_as_a_warning() -> None:
+def test_a_stored_number_that_is_not_acted_on_is_a_warning() -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         wanted = a_workload_document()
@@ -275,7 +290,7 @@ def test_a_stored_number_that_is_not_acted_on_is_told_as_a_warning() -> None:
             "metrics": [{"resource": {"name": "cpu", "target": {"averageUtilization": 50}}}],
         }
         answer = await process.admit(a_review(wanted, of_project("acme")))
-        assert isinstance(answer, Admitted)
+        assert isinstance(answer, AdmissionAllowed)
         assert len(answer.warnings) == 1
 
     play(scenario)
@@ -308,8 +323,8 @@ def test_every_verdict_is_counted() -> None:
 
 def a_tenant(project: str) -> User:
     extra = ((labels.PARENT_NAME_EXTRA, (project,)), (labels.PARENT_TYPE_EXTRA, ("Project",)))
-    found = authenticated("tenant", "system:masters")
-    return User(found.name, found.groups, "tenant-uid", extra)
+    user = authenticated("tenant", "system:masters")
+    return User(user.name, user.groups, "tenant-uid", extra)
 
 
 @pytest.mark.spec("M-85", "M-86")
@@ -325,7 +340,7 @@ def test_an_api_server_that_asks_us_refuses_and_admits_as_we_say() -> None:
         assert "is invalid: spec.placements[0].cityCodes[0]" in refused.value.answer.message
         await tenant.create(world.key_of("acme", a_workload_document()), a_workload_document())
         with pytest.raises(UnavailableError):
-            # Somebody whose request names no project: neither admitted nor refused for its content.
+            # A request that names no project is neither admitted nor refused for its content.
             await world.kube("acme").create(
                 world.key_of("acme", moon), a_workload_document("stranger")
             )

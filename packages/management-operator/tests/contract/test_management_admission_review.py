@@ -7,33 +7,38 @@ from management_builders.world import a_review, settings_of
 from typing_extensions import override
 
 from compute_api_types import labels
-from compute_management_operator.admission.request import Request, parse_request
-from compute_management_operator.admission.review import Admission, Admitted, Undecided
-from compute_management_operator.assembly import Tools
-from compute_management_operator.kinds import LOCATION, NETWORK
-from compute_management_operator.networking import LOCATION_INDEXES, Networking
-from compute_management_operator.networking_switch import NetworkingSwitch
-from compute_management_operator.plane_names import HOME
-from compute_management_operator.wiring import DEPLOYMENTS
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.errors import PlaneGoneError
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.reach import Reach
-from compute_operator_kit.testing import (
+from compute_management_operator.admission.request import AdmissionRequest, parse_request
+from compute_management_operator.admission.review import (
+    Admission,
+    AdmissionAllowed,
+    AdmissionUndecided,
+)
+from compute_management_operator.dependencies import Dependencies
+from compute_management_operator.networking import LOCATION_INDEXES
+from compute_management_operator.planes import HOME, LOCATION, NETWORK
+from compute_management_operator.wiring import COMPONENT, NETWORKING
+from compute_operator_kit.cache.optional_kinds import OptionalKindsMode
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.controller.context import OperatorContext
+from compute_operator_kit.core.errors import PlaneGoneError
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.planes.optional_kinds import OptionalKinds
+from compute_operator_kit.process.operator import own_deployment
+from compute_operator_kit.testing.fakes import (
     FakeCaches,
     FakeClock,
-    FakeMeasures,
+    FakeMetrics,
     FixedRandom,
     a_snapshot,
     a_store,
 )
-from compute_operator_kit.wire import JsonObject
 
 ACME = PlaneName("acme")
 
 
-class GoingReach(Reach):
+class GoingReach(OperatorContext):
     """The plane is there when it is looked for, and gone when it is asked."""
 
     @property
@@ -50,39 +55,39 @@ class GoingReach(Reach):
         return FakeCaches(stores, {"acme": Role.PROJECT})
 
     @override
-    def kube(self, plane: PlaneName, writer: Writer) -> Kube:
+    def kube(self, plane: PlaneName, writer: FieldOwner) -> KubeClient:
         raise PlaneGoneError("PlaneGone", f"looking up plane {plane!r} for {writer}: not engaged")
 
 
 def an_admission() -> Admission:
     clock, reach = FakeClock(), GoingReach()
-    tools = Tools(
+    tools = Dependencies(
         settings=settings_of(),
         clock=clock,
         random=FixedRandom(),
-        operator=ObjectKey(HOME, DEPLOYMENTS, "compute-system", "x"),
-        measures=FakeMeasures(),
-        reach=reach,
+        operator=own_deployment(HOME, "compute-system", COMPONENT),
+        metrics=FakeMetrics(),
+        context=reach,
     )
-    return Admission(tools, NetworkingSwitch(Networking.AUTO, reach, clock))
+    return Admission(tools, OptionalKinds(OptionalKindsMode.AUTO, NETWORKING, reach, clock))
 
 
 async def test_a_plane_that_goes_while_it_is_asked_is_not_available() -> None:
     extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
     answer = await an_admission().review(a_review(a_workload_document(), extra))
-    assert isinstance(answer, Undecided)
+    assert isinstance(answer, AdmissionUndecided)
     assert answer.status["message"] == (
         'project "acme" is not available for admission yet, try again'
     )
 
 
-async def test_a_removal_is_nobodys_business_here() -> None:
+async def test_a_removal_is_admitted_unread() -> None:
     request: JsonObject = {"oldObject": a_workload_document(), "userInfo": {}, "object": None}
     review: JsonObject = {"request": request}
     assert parse_request(review) is None
-    assert await an_admission().review(review) == Admitted("Unread")
+    assert await an_admission().review(review) == AdmissionAllowed("Unread")
 
 
 def test_a_request_is_read_whatever_is_missing_in_it() -> None:
-    assert parse_request({"request": {"object": {}}}) == Request({}, None, {})
+    assert parse_request({"request": {"object": {}}}) == AdmissionRequest({}, None, {})
     assert parse_request({}) is None

@@ -1,4 +1,4 @@
-"""A project over its budget in caches is served all the same, alone slower, and is told."""
+"""A project over its cache budget is still served, only slower, and is reported."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from management_builders.world import Process, World, play, settings_of
 
 from compute_api_types import reasons
 from compute_management_operator.cache_limits import LIMITED
-from compute_management_operator.kinds import DEPLOYMENT, PROJECT, WORKLOAD
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.cache import CACHE_EXHAUSTED
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.planes import OVER_BUDGET, State
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object
+from compute_management_operator.planes import DEPLOYMENT, HUB, PROJECT, ROOT, WORKLOAD
+from compute_operator_kit.cache.store import CACHE_EXHAUSTED
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.planes.registry import OVER_BUDGET, PlaneState
 
 SMALL: JsonObject = {"bytesPerProject": 1024**2, "objectsPerProject": 100}
 HEAVY = 150_000  # of a template: ten with their deployments take three times the budget
 WORKLOADS = 10
-A_WATCH = timedelta(minutes=8)  # the longest one, whose bookmarks bring what there is room for
+A_WATCH = timedelta(minutes=8)  # the longest; its bookmarks bring what there is room for
 
 
 def a_heavy_workload(name: str) -> JsonObject:
@@ -48,35 +47,35 @@ def gauge(process: Process, **labels: str) -> float:
     return process.measures.gauges[(LIMITED, tuple(sorted(labels.items())))]
 
 
-def state_of(process: Process, plane: str) -> tuple[State, str]:
+def state_of(process: Process, plane: str) -> tuple[PlaneState, str]:
     engaged = process.operator.planes.get(PlaneName(plane))
     return engaged.state, engaged.limit
 
 
 @pytest.mark.spec("AT-01")
-def test_a_project_over_its_budget_is_degraded_alone_served_and_told() -> None:
+def test_a_project_over_its_budget_is_degraded_alone_served_and_reported() -> None:
     async def story(world: World) -> None:
         process = await start(world)
         for number in range(WORKLOADS):
             await world.create("heavy", a_heavy_workload(f"heavy-{number}"))
         await world.create("light", a_workload_document("web"))
         await world.sleep(60)
-        assert state_of(process, "heavy") == (State.DEGRADED, OVER_BUDGET)
-        assert state_of(process, "light") == (State.UP, "")
+        assert state_of(process, "heavy") == (PlaneState.DEGRADED, OVER_BUDGET)
+        assert state_of(process, "light") == (PlaneState.UP, "")
         copies = await world.names(HUB, DEPLOYMENT)
         assert len(copies) == WORKLOADS + 1
         assert gauge(process, plane="project", reason="over_budget") == 1
         assert gauge(process, plane="hub", reason="project_over_budget") == 1
-        told = [
+        reported = [
             emit
             for emit in process.recorder.emitted
             if emit.reason == reasons.CACHE_BUDGET_EXCEEDED
         ]
-        assert [(emit.key.plane, emit.key.kind, emit.key.name) for emit in told] == [
+        assert [(emit.key.plane, emit.key.kind, emit.key.name) for emit in reported] == [
             (ROOT, PROJECT, "heavy")
         ]
-        assert "1048576 bytes" in told[0].message
-        assert "Delete Workloads" in told[0].message
+        assert "1048576 bytes" in reported[0].message
+        assert "Delete Workloads" in reported[0].message
         await world.sleep(60)  # until every deployment has waited a minute for its cell
         assert await world.rests() == []  # settled, and nothing is deleted because it is not cached
         assert await world.names(HUB, DEPLOYMENT) == copies
@@ -103,8 +102,8 @@ def test_edits_and_deletions_of_a_project_over_its_budget_take_effect_and_it_rec
         )
         await world.sleep(30)
         name = f"heavy-{WORKLOADS - 1}-us-dfw"
-        found = next(one for one in await world.listed(HUB, DEPLOYMENT) if named(one) == name)
-        template = member_object(member_object(found, "spec"), "template")
+        existing = next(one for one in await world.listed(HUB, DEPLOYMENT) if named(one) == name)
+        template = member_object(member_object(existing, "spec"), "template")
         assert member_object(template, "metadata")["annotations"] == {"edited": "yes"}
         for number in range(2, WORKLOADS):
             await world.delete("heavy", WORKLOAD, f"heavy-{number}")
@@ -112,14 +111,14 @@ def test_edits_and_deletions_of_a_project_over_its_budget_take_effect_and_it_rec
         assert await world.names("heavy", WORKLOAD) == ["heavy-0", "heavy-1"]
         assert len(await world.names(HUB, DEPLOYMENT)) == 2
         await world.sleep(A_WATCH.total_seconds())
-        assert state_of(process, "heavy") == (State.UP, "")
+        assert state_of(process, "heavy") == (PlaneState.UP, "")
         assert gauge(process, plane="project", reason="over_budget") == 0
 
     play(story)
 
 
 @pytest.mark.spec("AT-01")
-def test_a_project_whose_headers_alone_are_too_many_is_down_alone_and_loses_nothing() -> None:
+def test_a_project_with_too_many_headers_is_down_alone_and_loses_nothing() -> None:
     async def story(world: World) -> None:
         process = await start(world)
         await world.create("heavy", a_workload_document("first"))
@@ -130,9 +129,9 @@ def test_a_project_whose_headers_alone_are_too_many_is_down_alone_and_loses_noth
             await world.create("heavy", a_workload_document(f"w{number}", {"moon": ("TYCHO",)}))
         await world.create("light", a_workload_document("web"))
         await world.sleep(30)
-        assert state_of(process, "heavy") == (State.DOWN, CACHE_EXHAUSTED)
+        assert state_of(process, "heavy") == (PlaneState.DOWN, CACHE_EXHAUSTED)
         assert gauge(process, plane="project", reason="cache_exhausted") == 1
-        assert state_of(process, "light") == (State.UP, "")
+        assert state_of(process, "light") == (PlaneState.UP, "")
         assert len(await world.names(HUB, DEPLOYMENT)) == 2
         await world.sleep(1200)
         assert set(await world.names(HUB, DEPLOYMENT)) >= set(copies)

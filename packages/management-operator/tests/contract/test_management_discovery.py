@@ -19,19 +19,21 @@ from management_builders.world import (
 
 from compute_api_types.names import NamingError
 from compute_management_operator.discovery.plan import derive_project_url
-from compute_management_operator.kinds import (
+from compute_management_operator.planes import (
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     LOCATION,
     NETWORK,
     PROJECT,
+    ROOT,
+    SINGLE,
     WORKLOAD,
 )
-from compute_management_operator.plane_names import HUB, ROOT, SINGLE
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.keys import PlaneName, Role
-from compute_sim_planes.fault_links import LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_sim_planes.faults.links import LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 
 def engaged(process: Process) -> tuple[str, ...]:
@@ -155,7 +157,7 @@ BAD_PROJECTS = {
 @pytest.mark.spec("M-82")
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("way", sorted(BAD_PROJECTS))
-def test_one_bad_project_delays_nobody_and_heals_without_restart(way: str) -> None:
+def test_one_bad_project_delays_no_other_and_heals_without_restart(way: str) -> None:
     fault = BAD_PROJECTS[way]
     others = [f"project-{number:02}" for number in range(50)]
 
@@ -172,7 +174,7 @@ def test_one_bad_project_delays_nobody_and_heals_without_restart(way: str) -> No
         for name in others:
             await world.eventually(partial(world.exists, name, DEPLOYMENT, "web-us-dfw"))
         assert world.clock.monotonic() - began < timedelta(seconds=1)
-        assert process.operator.find_home_unsynced() is None
+        assert process.operator.find_unsynced() is None
         assert process.operator.find_projects_unlisted() is None
         await world.sleep(10)
         assert process.measures.gauges["compute_projects_engaged", ()] == 50
@@ -231,9 +233,9 @@ def test_a_429_to_every_kind_of_a_project_is_waited_out_without_a_word(
         process = world.process()
         process.start()
         await world.sleep(5)
-        found = process.operator.planes.get(PlaneName("acme"))
-        assert found.is_synced
-        assert not found.lane.is_open
+        existing = process.operator.planes.get(PlaneName("acme"))
+        assert existing.is_synced
+        assert not existing.lane.is_open
         await world.sleep(5)
         assert process.measures.gauges["compute_projects_failing", ()] == 0
 
@@ -271,8 +273,8 @@ def test_without_federation_nothing_of_it_exists_and_the_life_of_a_workload_comp
         process.start()
         await world.create(SINGLE, a_workload_document())
         await world.sleep(2)
-        found = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
-        metadata = found["metadata"]
+        existing = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        metadata = existing["metadata"]
         assert isinstance(metadata, dict)
         assert "finalizers" not in metadata
         assert "annotations" not in metadata
@@ -319,8 +321,8 @@ def test_networking_on_concludes_nothing_from_a_kind_that_is_not_served() -> Non
         await world.create(SINGLE, a_workload_document())
         await world.sleep(120)
         assert await world.names(SINGLE, DEPLOYMENT) == []
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "InstancesProvisioning"
         assert process.reasons() == []
 
     done = play(scenario)
@@ -335,8 +337,8 @@ def test_auto_with_networks_alone_checks_those_and_serves_every_city() -> None:
         world.process(settings=single_settings()).start()
         await world.create(SINGLE, a_workload_document("web", {"moon": ("TYCHO",)}))
         await world.sleep(2)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "NetworkNotFound"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "NetworkNotFound"
         await world.add_network(SINGLE, "default")
         await world.sleep(2)
         assert await world.names(SINGLE, DEPLOYMENT) == ["web-moon-tycho"]

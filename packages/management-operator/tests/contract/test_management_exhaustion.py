@@ -20,18 +20,22 @@ from management_builders.reviews import a_review
 from management_builders.world import Process, World, condition_of, play
 
 from compute_api_types import labels, reasons
-from compute_management_operator.admission.review import Admitted, Answer, Refused
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_operator_kit.admission_review import LARGEST_REVIEW
-from compute_operator_kit.wire import (
+from compute_management_operator.admission.host.admission_review import LARGEST_REVIEW
+from compute_management_operator.admission.review import (
+    AdmissionAllowed,
+    AdmissionRefused,
+    AdmissionResult,
+)
+from compute_management_operator.planes import DEPLOYMENT, WORKLOAD
+from compute_operator_kit.core.json import (
     Json,
     JsonObject,
-    decode_object,
+    decode_json_object,
     encode,
     member_list,
     member_object,
 )
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 PROJECT: Final = "acme"
 OF_PROJECT: Final[JsonObject] = {labels.PARENT_NAME_EXTRA: [PROJECT]}
@@ -61,9 +65,9 @@ def nested(depth: int) -> JsonObject:
     inner: JsonObject = {}
     for _ in range(depth):
         inner = {"a": inner}
-    wanted = a_workload_document()
-    member_object(wanted, "spec")["deep"] = inner
-    return wanted
+    desired = a_workload_document()
+    member_object(desired, "spec")["deep"] = inner
+    return desired
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +76,18 @@ class Monster:
 
     name: str
     document: JsonObject
-    verdict: type[Answer]
+    verdict: type[AdmissionResult]
 
 
 MONSTERS: Final = (
-    Monster("10,000 env entries", with_env(10_000, 1), Refused),  # more than a template may weigh
-    Monster("1.5 MB", with_env(45, 32_000), Refused),
-    Monster("192 KiB", with_env(6, 32_000), Admitted),
-    # One city is placed once: 4,999 of them are duplicates, and all are told in bounded words.
-    Monster("5,000 placements", with_placements(5_000), Refused),
-    Monster("200 deep", nested(200), Admitted),
+    Monster(
+        "10,000 env entries", with_env(10_000, 1), AdmissionRefused
+    ),  # more than a template may weigh
+    Monster("1.5 MB", with_env(45, 32_000), AdmissionRefused),
+    Monster("192 KiB", with_env(6, 32_000), AdmissionAllowed),
+    # One city is placed once: 4,999 of them are duplicates, and the message is bounded.
+    Monster("5,000 placements", with_placements(5_000), AdmissionRefused),
+    Monster("200 deep", nested(200), AdmissionAllowed),
 )
 
 
@@ -121,11 +127,11 @@ def test_a_review_of_the_largest_objects_never_holds_up_the_loop(monster: Monste
         watch = Stopwatch()
         for _ in range(ATTEMPTS):
             with watch.measuring("read"):
-                review = decode_object(raw)
+                review = decode_json_object(raw)
             with watch.measuring("judge"):
                 verdict = await process.admit(review)
             assert isinstance(verdict, monster.verdict)
-            if isinstance(verdict, Refused):
+            if isinstance(verdict, AdmissionRefused):
                 assert verdict.status["code"] == 422
                 assert len(encode({**verdict.status})) < LARGEST_DENIAL
         assert watch.shortest("read") < LONGEST_BLOCK
@@ -143,7 +149,7 @@ def test_a_review_of_the_largest_objects_takes_bounded_memory(monster: Monster) 
         raw = encode(a_review(monster.document, OF_PROJECT))
         tracemalloc.start()
         try:
-            await process.admit(decode_object(raw))
+            await process.admit(decode_json_object(raw))
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -155,7 +161,7 @@ def test_a_review_of_the_largest_objects_takes_bounded_memory(monster: Monster) 
 @pytest.mark.fault("F4")
 @pytest.mark.fault("S17")
 @pytest.mark.parametrize(("status", "reason"), [(413, "RequestEntityTooLarge"), (422, "Invalid")])
-def test_a_deployment_that_is_too_large_for_its_plane_is_told_once(
+def test_a_deployment_that_is_too_large_for_its_plane_is_recorded_once(
     status: int, reason: str
 ) -> None:
     at = Point(verb="create", kind=DEPLOYMENT.kind, times=0)
@@ -168,7 +174,7 @@ def test_a_deployment_that_is_too_large_for_its_plane_is_told_once(
         assert process.reasons().count(reasons.DEPLOYMENT_REJECTED) == 1
         tried = world.writes(plane=PROJECT, kind=DEPLOYMENT.kind)
         assert 1 <= len(tried) <= 5
-        found = await world.get(PROJECT, WORKLOAD, "web")
-        assert condition_of(found, "Available")[0] == "False"
+        existing = await world.get(PROJECT, WORKLOAD, "web")
+        assert condition_of(existing, "Available")[0] == "False"
 
     play(story, refused, is_clean=False)

@@ -9,15 +9,15 @@ import pytest
 from management_builders.documents import a_workload_document
 from management_builders.world import World, play
 
-from compute_management_operator.kinds import WORKLOAD
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.planes import WORKLOAD
+from compute_operator_kit.core.json import JsonObject
 from compute_sim_planes.history import Commit
 
 EDITS = 40
 
 
 async def place_each(world: World, project: str) -> None:
-    """A user who creates a Workload every so often."""
+    """Creates a Workload every so often, as a user does."""
     for number in range(EDITS):
         await world.create(project, a_workload_document(f"web-{number:02}"))
         await world.sleep(0.25)
@@ -45,7 +45,7 @@ def p99(took: list[float]) -> float:
 async def prepare(world: World) -> None:
     for name in ("quiet", "noisy"):
         await world.add_project(name, cities=("DFW",))
-    # A plane that answers in no time at all would hide that somebody waits.
+    # A plane that answers in no time at all would hide a wait.
     world.links["quiet"].slow(timedelta(milliseconds=5))
 
 

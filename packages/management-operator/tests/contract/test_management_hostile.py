@@ -1,4 +1,4 @@
-"""Objects that no admission has seen, and people who mean harm: their own key suffers, no other."""
+"""Objects that bypassed admission, and malicious ones: only their own key suffers."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels, reasons
-from compute_management_operator.admission.review import Refused
-from compute_management_operator.kinds import (
+from compute_management_operator.admission.review import AdmissionRefused
+from compute_management_operator.planes import (
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     NAMESPACE,
     WORKLOAD,
 )
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import (
+from compute_operator_kit.core.json import (
     Json,
     JsonObject,
-    decode_object,
+    decode_json_object,
     encode,
     member_list,
     member_object,
@@ -63,8 +63,8 @@ def in_template(**metadata: Mapping[str, str]) -> JsonObject:
     return template
 
 
-def causes_of(refused: Refused) -> list[str]:
-    status = decode_object(encode(refused.status))
+def causes_of(refused: AdmissionRefused) -> list[str]:
+    status = decode_json_object(encode(refused.status))
     listed = member_list(member_object(status, "details"), "causes")
     return [member_text(cause, "field") for cause in listed if isinstance(cause, dict)]
 
@@ -107,7 +107,7 @@ def an_odd(document: JsonObject, spec: Json) -> JsonObject:
 
 
 @pytest.mark.fault("F1")
-def test_objects_of_any_shape_stop_nobody_else() -> None:
+def test_objects_of_any_shape_stop_no_other_object() -> None:
     async def story(hub: Hub) -> None:
         world = hub.world
         for kind in (WORKLOAD, DEPLOYMENT):
@@ -121,9 +121,9 @@ def test_objects_of_any_shape_stop_nobody_else() -> None:
         await world.eventually(hub.has_copy, within=5)
         assert hub.process.measures.total(PANICS) == 0
         for name in ODD_WORKLOADS:
-            found = await world.get(PROJECT, WORKLOAD, name)
-            assert condition_of(found, "Available")[0] == "False", name
-        await world.sleep(120)  # no cell ever reports here: told after a minute
+            existing = await world.get(PROJECT, WORKLOAD, name)
+            assert condition_of(existing, "Available")[0] == "False", name
+        await world.sleep(120)  # no cell ever reports here, which is shown after a minute
         assert shown(await world.rests(minutes=10)) == []
         for name in ODD_WORKLOADS:
             await world.delete(PROJECT, WORKLOAD, name)
@@ -158,12 +158,12 @@ def test_names_that_are_too_long_are_shortened_with_the_full_value_beside_them()
         made = await world.listed(HUB, DEPLOYMENT, place)
         assert len(made) == 2
         assert len({name_of(one) for one in made}) == 2
-        for found in (*made, await world.get(HUB, NAMESPACE, place)):
-            assert len(name_of(found)) <= 52
+        for existing in (*made, await world.get(HUB, NAMESPACE, place)):
+            assert len(name_of(existing)) <= 52
             key = labels.UPSTREAM_CLUSTER_NAME
-            assert labels_of(found)[key] == "cluster-h-b5aece8171cd0e48c3f2"
-            assert annotations_of(found)[key] == project
-            assert all(len(str(value)) <= 63 for value in labels_of(found).values())
+            assert labels_of(existing)[key] == "cluster-h-b5aece8171cd0e48c3f2"
+            assert annotations_of(existing)[key] == project
+            assert all(len(str(value)) <= 63 for value in labels_of(existing).values())
         names = {member_text(member_object(spec_of(one), "workloadRef"), "name") for one in made}
         assert names == {workload, "v" * 253}
         await world.delete(project, WORKLOAD, workload, namespace)
@@ -187,9 +187,9 @@ FORGED = {
 def test_reserved_keys_in_a_template_are_refused_by_name() -> None:
     async def story(hub: Hub) -> None:
         template = in_template(labels=FORGED, annotations={labels.FEDERATION_NAMESPACE: "ns-x"})
-        wanted = a_workload_document(template=template)
-        refused = await hub.process.admit(a_review(wanted, OF_PROJECT))
-        assert isinstance(refused, Refused)
+        desired = a_workload_document(template=template)
+        refused = await hub.process.admit(a_review(desired, OF_PROJECT))
+        assert isinstance(refused, AdmissionRefused)
         assert refused.status["code"] == 422
         reserved = sorted(key for key in FORGED if labels.is_reserved(key))
         assert reserved != []
@@ -207,8 +207,8 @@ def test_reserved_keys_that_came_past_admission_name_nothing() -> None:
         template = in_template(labels=FORGED, annotations=FORGED)
         made = await hub.world.create(PROJECT, a_workload_document(template=template))
         await hub.world.eventually(hub.has_copy)
-        found, copy = await hub.world.get(PROJECT, DEPLOYMENT, WD), await hub.copy()
-        assert labels_of(found) == {
+        existing, copy = await hub.world.get(PROJECT, DEPLOYMENT, WD), await hub.copy()
+        assert labels_of(existing) == {
             labels.WORKLOAD_UID: uid_of(made),
             labels.WORKLOAD_NAME: "web",
         }
@@ -233,7 +233,7 @@ def test_labels_of_his_own_objects_lead_a_tenant_nowhere() -> None:
         await world.sleep(2)
         theirs = await hub.namespace(project=STRANGER)
         copy = await world.get(HUB, DEPLOYMENT, WD, theirs)
-        wanted = labels_of(await hub.projection())
+        desired = labels_of(await hub.projection())
         before = len(world.writes())
         await world.patch(PROJECT, INSTANCE, f"{WD}-0", {"metadata": {"labels": {**FORGED}}})
         await world.patch(PROJECT, DEPLOYMENT, WD, {"metadata": {"labels": {**FORGED}}})
@@ -241,7 +241,7 @@ def test_labels_of_his_own_objects_lead_a_tenant_nowhere() -> None:
         shown_now = labels_of(await hub.projection())
         reserved = {key for key in FORGED if labels.is_reserved(key)}
         assert {key: shown_now.get(key) for key in reserved} == {
-            key: wanted.get(key) for key in reserved
+            key: desired.get(key) for key in reserved
         }
         assert await world.get(HUB, DEPLOYMENT, WD, theirs) == copy
         touched = {(one.address.plane, one.address.namespace) for one in world.writes()[before:]}
@@ -257,12 +257,12 @@ CROOKED = ("..", "../../../../api/v1/secrets", "a/b", "a%2fb", "a?b", "a#b", "."
 
 @pytest.mark.fault("G6")
 @pytest.mark.parametrize("name", CROOKED)
-def test_a_network_with_a_crooked_name_is_refused_and_nobody_is_asked(name: str) -> None:
+def test_a_network_with_an_invalid_name_is_refused_without_a_request(name: str) -> None:
     async def story(hub: Hub) -> None:
-        wanted = a_workload_document(template=a_template_document(networks=(name,)))
+        desired = a_workload_document(template=a_template_document(networks=(name,)))
         before = len(hub.world.requests())
-        refused = await hub.process.admit(a_review(wanted, OF_PROJECT))
-        assert isinstance(refused, Refused)
+        refused = await hub.process.admit(a_review(desired, OF_PROJECT))
+        assert isinstance(refused, AdmissionRefused)
         assert causes_of(refused) == ["spec.template.spec.networkInterfaces[0].network.name"]
         assert hub.world.requests()[before:] == []
 
@@ -281,8 +281,8 @@ def test_a_crooked_reference_past_admission_reaches_no_path() -> None:
             await world.create(PROJECT, a_workload_document(f"w{number}", template=template))
         await world.sleep(10)
         for number in range(len(CROOKED)):
-            found = await world.get(PROJECT, WORKLOAD, f"w{number}")
-            assert condition_of(found, "Available")[1] == reasons.NETWORK_NOT_FOUND
+            existing = await world.get(PROJECT, WORKLOAD, f"w{number}")
+            assert condition_of(existing, "Available")[1] == reasons.NETWORK_NOT_FOUND
         asked = {one.address.resource for one in world.requests() if one.address.plane == PROJECT}
         assert "secrets" not in asked
         assert await world.names(PROJECT, DEPLOYMENT) == []
@@ -299,7 +299,7 @@ VALUE_SCHEMA = (
 
 
 @pytest.mark.fault("G10")
-def test_a_value_that_a_server_repeats_is_told_to_nobody(
+def test_a_value_that_a_server_repeats_is_passed_on_nowhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(hub: Hub) -> None:
@@ -311,15 +311,15 @@ def test_a_value_that_a_server_repeats_is_told_to_nobody(
         container["env"] = [{"name": "PASSWORD", "value": CANARY}]
         await hub.world.create(PROJECT, a_workload_document(template=template))
         await hub.world.sleep(60)
-        (told,) = [one for one in hub.process.recorder.emitted if one.reason == REJECTED]
-        assert "env[0].value" in told.message
-        found = await hub.world.get(PROJECT, WORKLOAD, "web")
+        (reported,) = [one for one in hub.process.recorder.emitted if one.reason == REJECTED]
+        assert "env[0].value" in reported.message
+        existing = await hub.world.get(PROJECT, WORKLOAD, "web")
         measures = hub.process.measures
         assert CANARY not in str(
             [
                 hub.process.recorder.emitted,
-                status_of(found),
-                metadata_of(found),
+                status_of(existing),
+                metadata_of(existing),
                 measures.counts,
                 measures.gauges,
                 measures.values,
@@ -350,10 +350,10 @@ BOMBS = (
 def test_a_long_string_in_every_place_is_judged_in_no_time(bomb: str) -> None:
     async def story(hub: Hub) -> None:
         template = a_template_document(networks=(bomb,), annotations={bomb: bomb})
-        wanted = a_workload_document("web", {bomb: (bomb,)}, template=template)
+        desired = a_workload_document("web", {bomb: (bomb,)}, template=template)
         began = time.process_time()
-        refused = await hub.process.admit(a_review(wanted, OF_PROJECT))
-        assert isinstance(refused, Refused)
+        refused = await hub.process.admit(a_review(desired, OF_PROJECT))
+        assert isinstance(refused, AdmissionRefused)
         # Linear work takes a hundredth of this; what backtracks does not end on this day.
         assert time.process_time() - began < 2
         assert len(str(refused.status)) < 64 * 1024

@@ -13,9 +13,8 @@ import pytest
 from management_builders.documents import a_workload_document
 from management_builders.world import USER, World, play, single_settings
 
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.plane_names import SINGLE
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_management_operator.planes import DEPLOYMENT, SINGLE, WORKLOAD
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected
 
 MARGIN = 10  # writes above those of a run without the fault (faults.md, FS-01)

@@ -27,10 +27,9 @@ from management_builders.world import (
     status_of,
 )
 
-from compute_management_operator import hub_measures
-from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE, WORKLOAD
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import (
+from compute_management_operator.hub import metrics
+from compute_management_operator.planes import DEPLOYMENT, HUB, NAMESPACE, WORKLOAD
+from compute_operator_kit.core.json import (
     Json,
     JsonObject,
     member_int,
@@ -38,9 +37,9 @@ from compute_operator_kit.wire import (
     member_object,
     member_text,
 )
+from compute_sim_planes.api_server.manifests import apply_manifests, read_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests, read_manifests
-from compute_sim_planes.karmada.knobs import knobs_of_real_planes
+from compute_sim_planes.karmada.options import real_plane_options
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
 
 INTERPRETER: Final = Path(__file__).parents[4] / "deploy" / "hub" / "interpreter"
@@ -67,8 +66,8 @@ class Stage:
         await apply_manifests(self.world.planes[CELL].connect(), definitions())
 
     async def hub_namespace(self) -> str:
-        found = await self.world.get(PROJECT, NAMESPACE, "default", "")
-        return f"ns-{member_text(member_object(found, 'metadata'), 'uid')}"
+        existing = await self.world.get(PROJECT, NAMESPACE, "default", "")
+        return f"ns-{member_text(member_object(existing, 'metadata'), 'uid')}"
 
     async def find_copy(self) -> JsonObject | None:
         return await self.world.find(CELL, DEPLOYMENT, WD, await self.hub_namespace())
@@ -77,10 +76,10 @@ class Stage:
         return await self.find_copy() is not None
 
     async def run_copy(self) -> None:
-        """The cell runs what it was sent, and says so."""
-        found = await self.find_copy()
-        assert found is not None
-        metadata = member_object(found, "metadata")
+        """The cell runs what it was sent, and reports it."""
+        existing = await self.find_copy()
+        assert existing is not None
+        metadata = member_object(existing, "metadata")
         sent = member_text(member_object(metadata, "annotations"), GENERATION)
         status = a_deployment_status(
             a_condition_document("Available", "True", "StableInstanceFound"),
@@ -115,8 +114,8 @@ class Stage:
         await self.world.patch(PROJECT, WORKLOAD, "web", body)
 
     async def image_in_cell(self) -> str:
-        found = await self.find_copy() or {}
-        sandbox = member_object(member_object(spec_of(found), "template"), "spec")
+        existing = await self.find_copy() or {}
+        sandbox = member_object(member_object(spec_of(existing), "template"), "spec")
         for step in ("runtime", "sandbox"):
             sandbox = member_object(sandbox, step)
         (container,) = member_list(sandbox, "containers")
@@ -125,7 +124,7 @@ class Stage:
 
     def reporting(self, cells: str) -> float | None:
         """How many deployments so many cells report for."""
-        return self.process.measures.gauges.get((hub_measures.REPORTING_CELLS, (("cells", cells),)))
+        return self.process.measures.gauges.get((metrics.REPORTING_CELLS, (("cells", cells),)))
 
 
 @asynccontextmanager
@@ -135,9 +134,7 @@ async def on_stage(world: World) -> AsyncGenerator[Stage]:
     await apply_manifests(cell.connect(), definitions())
     hub = world.planes[HUB].connect()
     await apply_manifests(hub, read_manifests(INTERPRETER))
-    karmada = Karmada(
-        hub, KarmadaParts(world.clock, world.clock.identities, knobs_of_real_planes())
-    )
+    karmada = Karmada(hub, KarmadaParts(world.clock, world.clock.identities, real_plane_options()))
     karmada.start()
     try:
         await karmada.join(CELL, cell.connect(), {CITY: "DFW"})
@@ -173,7 +170,7 @@ def test_what_runs_is_not_erased_when_a_member_rejects_a_change_and_it_heals() -
             await stage.refuse_new_images()
             await stage.edit_image("registry.example/web:next")
             await world.eventually(stage.is_unsure)
-            # What is known to run still runs, and is still told.
+            # Replicas that are known to run still run, and are still reported.
             status = status_of(await stage.deployment())
             assert (status["readyReplicas"], status["replicas"]) == (1, 1)
             assert condition_of(await stage.deployment(), "Available")[0] == "True"
@@ -203,8 +200,8 @@ def test_a_deployment_that_a_member_rejects_from_the_start_shows_that_it_waits()
             await world.sleep(90)
             assert not await stage.has_copy()
             waiting = 'Waiting for a cell in city "DFW" to report'
-            told = condition_of(await stage.deployment(), "Ready")
-            assert told == ("False", "InstancesProvisioning", waiting)
+            reported = condition_of(await stage.deployment(), "Ready")
+            assert reported == ("False", "InstancesProvisioning", waiting)
             assert stage.reporting("0") == 1
             await stage.accept_images()
             await world.eventually(stage.has_copy)

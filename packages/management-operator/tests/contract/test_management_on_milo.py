@@ -12,11 +12,10 @@ from management_builders.documents import (
 )
 from management_builders.world import Run, World, condition_of, play
 
-from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE, PROJECT, WORKLOAD
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.errors import InvalidSpecError
-from compute_operator_kit.keys import PlaneName, Role
-from compute_sim_planes.fault_links import Link
+from compute_management_operator.planes import DEPLOYMENT, HUB, NAMESPACE, PROJECT, ROOT, WORKLOAD
+from compute_operator_kit.core.errors import InvalidSpecError
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_sim_planes.faults.links import Link
 from compute_sim_planes.history import Request
 
 
@@ -96,8 +95,8 @@ def test_a_fresh_project_answers_at_once_and_is_engaged(caplog: pytest.LogCaptur
         process.start()
         await milo.add_project("acme")
         await world.sleep(5)
-        found = process.operator.planes.get(PlaneName("acme"))
-        assert found.is_synced
+        existing = process.operator.planes.get(PlaneName("acme"))
+        assert existing.is_synced
         asked = [one for one in world.requests() if one.address.plane == "acme"]
         assert asked
         assert not [one for one in asked if one.status == 429]
@@ -107,7 +106,7 @@ def test_a_fresh_project_answers_at_once_and_is_engaged(caplog: pytest.LogCaptur
 
 
 @pytest.mark.spec("M-85")
-def test_the_project_of_a_request_is_what_milo_says_it_is() -> None:
+def test_the_project_of_a_request_is_the_one_that_milo_sets() -> None:
     async def scenario(world: World) -> None:
         await world.start_milo()
         process = world.process()
@@ -153,15 +152,15 @@ def test_a_project_that_is_away_for_minutes_is_served_when_it_is_back() -> None:
         await world.create("acme", a_workload_document())
         await world.create("beta", a_workload_document())
         await world.sleep(5)
-        milo.take_away("acme")
+        milo.make_unavailable("acme")
         await world.sleep(300)
         await world.create("beta", a_workload_document("more"))
         await world.eventually(lambda: world.exists("beta", DEPLOYMENT, "more-us-dfw"), within=2)
-        milo.bring_back("acme")
+        milo.make_available("acme")
         await world.create("acme", a_workload_document("late"))
         await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "late-us-dfw"), within=60)
         await world.sleep(1)
-        found = await world.get("acme", WORKLOAD, "late")
-        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        existing = await world.get("acme", WORKLOAD, "late")
+        assert condition_of(existing, "Ready")[1] == "InstancesProvisioning"
 
     play(scenario)

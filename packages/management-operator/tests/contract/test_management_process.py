@@ -25,10 +25,10 @@ from management_builders.world import a_review
 
 from compute_api_types import labels
 from compute_management_operator.__main__ import main
-from compute_management_operator.front_door import PATH
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.testing_certificates import Authority
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object, member_text
+from compute_management_operator.admission.webhook import PATH
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object, member_text
+from compute_operator_kit.testing.certificates import Authority
 
 SOON = 40.0  # a busy machine, and a process that imports kopf
 WORKLOADS = "/apis/compute.datumapis.com/v1alpha/namespaces/default/workloads"
@@ -67,8 +67,8 @@ class Started:
             session.post(url, json=review) as answer,
         ):
             assert answer.status == 200
-            found: JsonObject = await answer.json()
-            return member_object(found, "response")
+            body: JsonObject = await answer.json()
+            return member_object(body, "response")
 
     async def post(self, body: bytes, kind: str) -> int:
         """The status of an answer to whatever is sent to the webhook."""
@@ -262,8 +262,8 @@ async def test_what_is_no_review_is_refused_and_the_next_one_is_answered(
     leader, _ = started
     _, slow = await asyncio.open_connection("127.0.0.1", leader.webhook)
     slow.write(b"\x16\x03")  # a hello that never ends
-    found = [await leader.post(body, kind) for body, kind, _ in NO_REVIEWS]
-    assert found == [status for _, _, status in NO_REVIEWS]
+    statuses = [await leader.post(body, kind) for body, kind, _ in NO_REVIEWS]
+    assert statuses == [status for _, _, status in NO_REVIEWS]
     extra: JsonObject = {labels.PARENT_NAME_EXTRA: ["acme"]}
     admitted = await leader.review(addressed(a_review(a_workload_document("web"), extra)))
     assert admitted["allowed"] is True
@@ -306,7 +306,7 @@ def write(folder: Path, text: str) -> str:
     return str(file)
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"], {})
     assert ended.value.code == 0
@@ -318,7 +318,7 @@ def test_a_good_configuration_passes_and_nothing_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "is empty"),
         (GOOD.replace("ManagementOperator", "CellOperator"), "kind: must be ManagementOperator"),
@@ -338,13 +338,13 @@ def test_a_good_configuration_passes_and_nothing_starts(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_configuration_ends_with_2_and_names_the_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
 ) -> None:
     assert main(["check-config", "--server-config", write(tmp_path, text)], {}) == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_everything_that_is_wrong_is_told_at_once(
+def test_every_problem_is_printed_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = GOOD + "cell: {}\nworkers: {total: 0}\nnetworking: maybe\n"

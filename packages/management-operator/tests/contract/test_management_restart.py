@@ -16,11 +16,10 @@ from management_builders.hub_script import (
 )
 from management_builders.world import World, condition_of, play, shown, status_of
 
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.kinds import PROJECT as PROJECTS
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.planes import DEPLOYMENT, HUB, ROOT, WORKLOAD
+from compute_management_operator.planes import PROJECT as PROJECTS
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import PlaneName
 
 MANY = 120
 REPORTING = "compute_federation_deployments_reporting_cells"
@@ -83,19 +82,19 @@ def test_what_was_held_for_a_project_that_is_gone_is_let_go_of() -> None:
 
 
 @pytest.mark.fault("E6")
-def test_without_an_interpreter_nothing_is_called_available_and_the_gauge_tells() -> None:
+def test_without_an_interpreter_nothing_is_available_and_the_gauge_shows_it() -> None:
     async def story(hub: Hub) -> None:
         world = hub.world
         await hub.federate()
         await hub.report(*WD_READY)
         await hub.federate("late-us-dfw")
-        await world.sleep(120)  # from here on nobody aggregates
+        await world.sleep(120)  # from here on nothing is aggregated
         edited: JsonObject = {"spec": {"scaleSettings": {"minReplicas": 4}}}
         await world.patch(PROJECT, DEPLOYMENT, WD, edited)
         await world.sleep(600)
         known = await world.get(PROJECT, DEPLOYMENT, WD)
         assert condition_of(known, "Available")[0] == "True"
-        assert status_of(known)["observedGeneration"] == 1  # last known, and it says of what
+        assert status_of(known)["observedGeneration"] == 1  # of the last known status
         late = await world.get(PROJECT, DEPLOYMENT, "late-us-dfw")
         assert condition_of(late, "Available")[:2] == ("False", "InstancesProvisioning")
         gauges = hub.process.measures.gauges

@@ -27,23 +27,24 @@ from management_builders.rights import management_rights
 from management_builders.world import World, a_review, key_to, play
 
 from compute_api_types import labels, reasons
-from compute_management_operator.admission.review import Admitted
-from compute_management_operator.kinds import (
+from compute_management_operator.admission.review import AdmissionAllowed
+from compute_management_operator.planes import (
     CLAIM,
     DEPLOYMENT,
+    HOME,
+    HUB,
     INSTANCE,
     NAMESPACE,
     POLICY,
     WORKLOAD,
 )
-from compute_management_operator.plane_names import HOME, HUB
 from compute_management_operator.wiring import COMPONENT
-from compute_operator_kit.election import Timing
-from compute_operator_kit.keys import Kind, ObjectKey, Role
-from compute_operator_kit.leader import LEASE, Candidacy, Election
-from compute_operator_kit.metrics_server import ReviewGuard
-from compute_operator_kit.wire import JsonObject
-from e2e.rights import keep_record
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import Kind, ObjectKey, Role
+from compute_operator_kit.process.election import Timing
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election
+from compute_operator_kit.process.metrics_server import TokenReviewGuard
+from e2e.harness.deploy.rights_report import keep_record
 
 CLUSTER_ROLE = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
@@ -69,7 +70,7 @@ async def live(hub: Hub) -> None:
 
 
 async def be_disturbed(hub: Hub) -> None:
-    """Somebody spoils what is ours, twice, so that each event is told once and counted once."""
+    """Another client changes what is ours, twice: each event is recorded once and counted once."""
     world, place = hub.world, await hub.namespace()
     for number in (2, 3):
         await hub.project()
@@ -83,14 +84,14 @@ async def be_disturbed(hub: Hub) -> None:
         await world.patch(PROJECT, INSTANCE, f"{WD}-0", stranger)
         await world.patch(HUB, NAMESPACE, place, {"metadata": {"labels": None}})
         await world.sleep(2)
-        await world.delete(PROJECT, DEPLOYMENT, WD)  # made again, and told again
+        await world.delete(PROJECT, DEPLOYMENT, WD)  # created again, and recorded again
         await world.sleep(10)
     await hub.show(labels={labels.CELL: None})
     await world.sleep(2)
 
 
 async def lose_a_crowd(hub: Hub, prefix: str) -> None:
-    """Deployments go while nobody looks: too many at once to believe it at first sight."""
+    """Many deployments are deleted without events: too many at once for the mass-delete guard."""
     for number in range(CROWD):
         await hub.federate(f"{prefix}{number}-us-dfw")
     hub.world.links[PROJECT].cut()
@@ -129,7 +130,7 @@ async def lose_a_slot(hub: Hub) -> None:
 
 
 async def live_as_a_process(hub: Hub) -> None:
-    """What a process does around the operator: its Lease, and who may read its metrics."""
+    """What a process does around the operator: its Lease, and the access to its metrics."""
     world, home = hub.world, hub.process.reach(HOME, Role.HOME)
     key = ObjectKey(HOME, LEASE, "compute-system", COMPONENT)
     candidacy = Candidacy(key, "pod-1", Timing())
@@ -141,8 +142,8 @@ async def live_as_a_process(hub: Hub) -> None:
         measures=hub.process.measures,
     )
     await election.lead(lambda: asyncio.sleep(30))
-    guard = ReviewGuard(home, world.clock)
-    assert await guard.judge("Bearer nobody") is HTTPStatus.UNAUTHORIZED
+    guard = TokenReviewGuard(home, world.clock)
+    assert await guard.authorize("Bearer nobody") is HTTPStatus.UNAUTHORIZED
 
 
 @pytest.mark.spec("S1", "S2")
@@ -151,7 +152,7 @@ def test_every_right_that_ships_is_used_and_no_other_is_asked_for() -> None:
         hub = await start(world)
         await live(hub)
         review = a_review(a_workload_document(), {labels.PARENT_NAME_EXTRA: [PROJECT]})
-        assert isinstance(await hub.process.admit(review), Admitted)
+        assert isinstance(await hub.process.admit(review), AdmissionAllowed)
         await be_disturbed(hub)
         await world.delete(PROJECT, WORKLOAD, "web")
         await world.eventually(lambda: world.is_gone(PROJECT, WORKLOAD, "web"))

@@ -9,9 +9,8 @@ import pytest
 from management_builders.hub_script import PROJECT, WD, WD_READY, Hub, play_hub
 from management_builders.world import World
 
-from compute_management_operator.kinds import DEPLOYMENT
-from compute_management_operator.plane_names import HOME, HUB, ROOT
-from compute_operator_kit.keys import PlaneName
+from compute_management_operator.planes import DEPLOYMENT, HOME, HUB, ROOT
+from compute_operator_kit.core.keys import PlaneName
 
 PLANES = (HOME, HUB, ROOT, PlaneName(PROJECT))
 
@@ -45,7 +44,7 @@ def test_a_stop_is_clean_whatever_is_away_and_in_every_order_of_closing(
         await world.patch(PROJECT, DEPLOYMENT, WD, {"spec": {"scaleSettings": {"minReplicas": 4}}})
         await world.sleep(30)
         for place, name in enumerate(order):
-            operator.planes.get(name).crew.start(end_late(world, 0.1 * place), "late")
+            operator.planes.get(name).tasks.start(end_late(world, 0.1 * place), "late")
         await world.sleep(0)
 
     play_hub(story)

@@ -12,14 +12,13 @@ from management_builders.documents import (
 from management_builders.world import World, a_review, play, uid_of
 
 from compute_api_types import labels, names
-from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
-from compute_management_operator.plane_names import ROOT
-from compute_operator_kit.wire import Json
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
-from compute_sim_planes.history import Pass
+from compute_management_operator.planes import DEPLOYMENT, NETWORK, PROJECT, ROOT, WORKLOAD
+from compute_operator_kit.core.json import Json
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
+from compute_sim_planes.history import ReconcileRecord
 
 PROJECTS = ("tenant-acme", "tenant-beta")
-# faults.md: a create that the plane refuses for what it says
+# faults.md: a create that the plane rejects as invalid
 REFUSED = Fault(
     "C6",
     Action.ERROR,
@@ -29,7 +28,7 @@ REFUSED = Fault(
 
 
 async def script(world: World) -> None:
-    """Everything that can be told about Workloads, projects and admission happens once."""
+    """Every event about Workloads, projects and admission happens once."""
     for name in PROJECTS:
         await world.add_project(name, cities=("DFW", "LHR"))
     process = world.process()
@@ -59,10 +58,10 @@ async def script(world: World) -> None:
 
 
 @pytest.mark.spec("M-88")
-def test_every_event_about_a_workload_occurs_and_is_told_on_it() -> None:
+def test_every_event_about_a_workload_occurs_and_is_recorded_on_it() -> None:
     done = play(script, REFUSED)
-    told = [one for one in done.world.processes[0].recorder.emitted if one.key.kind == WORKLOAD]
-    assert {(one.reason, one.type) for one in told} == {
+    reported = [one for one in done.world.processes[0].recorder.emitted if one.key.kind == WORKLOAD]
+    assert {(one.reason, one.type) for one in reported} == {
         ("DeploymentCreated", "Normal"),
         ("DeploymentDeleted", "Normal"),
         ("NoMatchingLocation", "Warning"),
@@ -75,7 +74,7 @@ def test_every_event_about_a_workload_occurs_and_is_told_on_it() -> None:
 @pytest.mark.spec("M-88")
 def test_every_metric_of_projects_and_admission_occurs_and_none_names_a_project() -> None:
     measures = play(script, REFUSED).world.processes[0].measures
-    found = {
+    existing = {
         name for store in (measures.counts, measures.gauges, measures.values) for name, _ in store
     }
     assert {
@@ -87,7 +86,7 @@ def test_every_metric_of_projects_and_admission_occurs_and_none_names_a_project(
         "compute_writes_total",
         "compute_planes",
         "compute_plane_up",
-    } <= found
+    } <= existing
     series = str([*measures.counts, *measures.gauges, *measures.values])
     assert not [name for name in (*PROJECTS, "default", "web") if name in series]
 
@@ -95,7 +94,7 @@ def test_every_metric_of_projects_and_admission_occurs_and_none_names_a_project(
 @pytest.mark.spec("M-88")
 def test_every_pass_has_one_span() -> None:
     done = play(script, REFUSED)
-    passes = list(done.history.of(Pass))
+    passes = list(done.history.of(ReconcileRecord))
     counted = done.world.processes[0].measures.total("controller_runtime_reconcile_total")
     assert len(passes) == counted
     assert {"workload", "discovery"} <= {one.controller for one in passes}
@@ -114,9 +113,9 @@ def test_a_project_that_is_gone_leaves_no_store_and_no_key_behind() -> None:
         await world.sleep(10)
         planes = process.operator.planes
         assert planes.find_store(world.key_of("acme", a_workload_document()).plane, NETWORK) is None
-        before = len(list(world.history.of(Pass)))
+        before = len(list(world.history.of(ReconcileRecord)))
         await world.sleep(7200)
-        later = list(world.history.of(Pass))[before:]
+        later = list(world.history.of(ReconcileRecord))[before:]
         assert [one for one in later if one.controller == "workload"] == []
 
     play(scenario)

@@ -30,17 +30,18 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels, names
-from compute_management_operator.kinds import (
+from compute_management_operator.planes import (
     DEPLOYMENT,
     LOCATION,
     NAMESPACE,
     NETWORK,
     PROJECT,
+    ROOT,
+    SINGLE,
     WORKLOAD,
 )
-from compute_management_operator.plane_names import ROOT, SINGLE
-from compute_operator_kit.wire import JsonObject, member_list, member_object
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_operator_kit.core.json import JsonObject, member_list, member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 
 @pytest.mark.spec("M-06")
@@ -54,8 +55,8 @@ def test_the_first_write_is_the_finalizer_alone_and_foreign_ones_stay() -> None:
         }
         await world.create(SINGLE, document)
         await world.sleep(1)
-        found = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
-        assert found["finalizers"] == ["example.com/theirs", labels.WORKLOAD_FINALIZER]
+        existing = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
+        assert existing["finalizers"] == ["example.com/theirs", labels.WORKLOAD_FINALIZER]
 
     done = play_single(scenario)
     assert shown(done.world.writes())[:2] == [
@@ -66,8 +67,8 @@ def test_the_first_write_is_the_finalizer_alone_and_foreign_ones_stay() -> None:
 
 @pytest.mark.spec("M-06")
 @pytest.mark.fault("B1")
-def test_the_pass_after_the_finalizer_needs_no_event_of_its_own() -> None:
-    """The event of our own patch is lost; the next thing the watch says is enough."""
+def test_the_reconcile_after_the_finalizer_needs_no_event_of_its_own() -> None:
+    """The event of our own patch is lost; the next event of the watch is enough."""
     lost = Fault("B1", Action.DROP, Point(plane=SINGLE, kind="Workload", nth=2))
 
     async def scenario(world: World, _: Process) -> None:
@@ -87,15 +88,15 @@ def test_every_placement_and_city_gets_its_deployment_with_the_template_verbatim
         )
         await world.sleep(1)
         assert await deployment_names(world) == ["web-eu-lhr", "web-us-dfw", "web-us-ord"]
-        found = await world.get(SINGLE, DEPLOYMENT, "web-us-ord")
-        assert spec_of(found) == {
+        existing = await world.get(SINGLE, DEPLOYMENT, "web-us-ord")
+        assert spec_of(existing) == {
             "workloadRef": {"name": "web", "uid": uid_of(made)},
             "placementName": "us",
             "cityCode": "ORD",
             "template": spec_of(made)["template"],
             "scaleSettings": {"minReplicas": 3, "instanceManagementPolicy": "OrderedReady"},
         }
-        metadata = member_object(found, "metadata")
+        metadata = member_object(existing, "metadata")
         assert metadata["labels"] == {
             labels.WORKLOAD_UID: uid_of(made),
             labels.WORKLOAD_NAME: "web",
@@ -115,20 +116,20 @@ def test_every_placement_and_city_gets_its_deployment_with_the_template_verbatim
 
 
 @pytest.mark.spec("M-08")
-def test_an_unknown_city_is_named_holds_up_nobody_and_heals_by_its_location_alone() -> None:
+def test_an_unknown_city_is_named_delays_no_other_and_heals_by_its_location_alone() -> None:
     async def scenario(world: World, process: Process) -> None:
         placements = {"us": ("DFW",), "moon": ("TYCHO", "COPERNICUS")}
         await world.create(SINGLE, a_workload_document("web", placements))
         await world.sleep(1)
         assert await deployment_names(world) == ["web-us-dfw"]
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        said = (
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        stated = (
             "False",
             "NoMatchingLocation",
             "No location found for city codes: COPERNICUS, TYCHO",
         )
-        assert condition_of(placement_of(found, "moon"), "Available") == said
-        assert condition_of(found, "Ready") == said
+        assert condition_of(placement_of(existing, "moon"), "Available") == stated
+        assert condition_of(existing, "Ready") == stated
         assert process.reasons() == ["DeploymentCreated", "NoMatchingLocation"]
         await world.create(SINGLE, a_location_document("TYCHO"))
         await world.sleep(1)
@@ -184,8 +185,8 @@ def test_a_list_of_locations_that_fails_is_no_verdict_and_deletes_nothing() -> N
         await world.create(SINGLE, a_workload_document())
         await world.sleep(30)
         assert await deployment_names(world) == []
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "InstancesProvisioning"
         assert process.reasons() == []
         world.injector.disarm("C4")
         await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"), within=90)
@@ -260,8 +261,8 @@ def test_a_deployment_of_the_same_identity_is_used_under_whatever_name() -> None
         world.process(settings=single_settings()).start()
         await world.sleep(2)
         assert await deployment_names(world) == ["somehow-else"]
-        found = member_object(await world.get(SINGLE, DEPLOYMENT, "somehow-else"), "metadata")
-        assert found["labels"] == {
+        existing = member_object(await world.get(SINGLE, DEPLOYMENT, "somehow-else"), "metadata")
+        assert existing["labels"] == {
             labels.WORKLOAD_UID: uid_of(made),
             labels.WORKLOAD_NAME: "web",
         }
@@ -271,7 +272,7 @@ def test_a_deployment_of_the_same_identity_is_used_under_whatever_name() -> None
 
 @pytest.mark.spec("M-12")
 @pytest.mark.fault("F3")
-def test_workloads_whose_names_run_together_do_not_touch_each_other() -> None:
+def test_workloads_with_names_that_run_together_do_not_touch_each_other() -> None:
     async def scenario(world: World, _: Process) -> None:
         first = await world.create(SINGLE, a_workload_document("a-b", {"c": ("DFW",)}))
         await world.sleep(1)
@@ -304,14 +305,14 @@ def test_both_names_taken_is_a_collision_that_writes_nothing_of_theirs_and_heals
         process = world.process(settings=single_settings())
         process.start()
         await world.sleep(2)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        said = (
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        stated = (
             "False",
             "NameCollision",
             'Deployment name "web-us-dfw" is taken by another workload',
         )
-        assert condition_of(found, "Available") == said
-        assert condition_of(placement_of(found, "us"), "Available") == said
+        assert condition_of(existing, "Available") == stated
+        assert condition_of(placement_of(existing, "us"), "Available") == stated
         assert world.writes(kind="WorkloadDeployment") == []
         assert process.reasons() == ["NameCollision"]
         await world.delete(SINGLE, DEPLOYMENT, both.hashed)
@@ -332,8 +333,8 @@ def test_two_spellings_of_a_city_are_one_and_another_spelling_replaces_it() -> N
         assert await world.rests() == []
         await edit_placements(world, a_placement_document("us", ("dfw",)))
         await world.sleep(2)
-        (found,) = await world.listed(SINGLE, DEPLOYMENT)
-        assert spec_of(found)["cityCode"] == "dfw"
+        (existing,) = await world.listed(SINGLE, DEPLOYMENT)
+        assert spec_of(existing)["cityCode"] == "dfw"
 
     play_single(scenario)
 
@@ -344,10 +345,10 @@ def test_missing_networks_are_named_in_order_written_once_and_healed_by_watch() 
         template = a_template_document(networks=("b", "a"))
         await world.create(SINGLE, a_workload_document(template=template))
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        said = ("False", "NetworkNotFound", "Unable to find networks: a, b")
-        assert condition_of(found, "Available") == said
-        assert condition_of(found, "Ready") == said
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        stated = ("False", "NetworkNotFound", "Unable to find networks: a, b")
+        assert condition_of(existing, "Available") == stated
+        assert condition_of(existing, "Ready") == stated
         assert process.reasons() == ["NetworkNotFound"]
         assert await world.rests() == []
         await world.create(SINGLE, a_network_document("a"))
@@ -359,7 +360,9 @@ def test_missing_networks_are_named_in_order_written_once_and_healed_by_watch() 
 
 
 @pytest.mark.spec("M-16")
-def test_with_a_network_missing_status_is_told_and_orphans_go_but_nothing_is_written() -> None:
+def test_with_a_network_missing_status_is_written_and_orphans_are_deleted_but_nothing_created() -> (
+    None
+):
     async def scenario(world: World, _: Process) -> None:
         await world.create(SINGLE, a_workload_document("web", {"us": ("DFW", "ORD")}))
         await world.sleep(1)
@@ -389,12 +392,12 @@ def test_a_plane_without_networking_places_everything_and_notices_it_later() -> 
         await world.install(SINGLE, "networking.datumapis.com")
         await world.sleep(60)
         assert await deployment_names(world) == ["web-us-dfw"]
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "NetworkNotFound"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "NetworkNotFound"
         await world.create(SINGLE, a_network_document("default"))
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "NoMatchingLocation"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "NoMatchingLocation"
         await world.create(SINGLE, a_workload_document("late"))
         await world.sleep(1)
         assert await deployment_names(world) == ["web-us-dfw"]
@@ -423,13 +426,13 @@ def test_foreign_marks_survive_and_a_users_edit_of_the_spec_does_not() -> None:
             },
         )
         await world.sleep(1)
-        found = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
-        metadata = member_object(found, "metadata")
+        existing = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        metadata = member_object(existing, "metadata")
         own = member_object(member_object(before, "metadata"), "labels")
         assert metadata["labels"] == {"theirs": "1", **own}
         assert metadata["annotations"] == {"theirs": "2"}
         assert metadata["finalizers"] == ["example.com/theirs"]
-        assert spec_of(found) == spec_of(before)
+        assert spec_of(existing) == spec_of(before)
 
     play_single(scenario)
 
@@ -459,14 +462,14 @@ def test_a_deleted_workload_waits_for_its_deployments_and_removes_only_its_own_m
         await world.patch(SINGLE, WORKLOAD, "web", added)
         await world.delete(SINGLE, WORKLOAD, "web")
         await world.sleep(30)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready") == (
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready") == (
             "False",
             "Terminating",
             "Waiting for deployments to go: web-us-dfw",
         )
         assert labels.WORKLOAD_FINALIZER in member_list(
-            member_object(found, "metadata"), "finalizers"
+            member_object(existing, "metadata"), "finalizers"
         )
         await world.patch(SINGLE, DEPLOYMENT, "web-us-dfw", {"metadata": {"finalizers": []}})
         await world.sleep(1)
@@ -481,7 +484,7 @@ def test_a_deleted_workload_waits_for_its_deployments_and_removes_only_its_own_m
 
 @pytest.mark.spec("M-24")
 @pytest.mark.fault("C6")
-def test_a_refused_deployment_stops_neither_the_others_nor_status_and_is_told_once() -> None:
+def test_a_refused_deployment_stops_neither_the_others_nor_status_and_is_recorded_once() -> None:
     refused = Fault(
         "C6",
         Action.ERROR,
@@ -562,7 +565,7 @@ def test_nothing_is_recreated_in_a_project_or_namespace_that_goes() -> None:
         await world.create("acme", a_workload_document())
         await world.create("beta", a_workload_document())
         await world.eventually(lambda: world.exists("acme", DEPLOYMENT, "web-us-dfw"))
-        await world.sleep(90)  # by then everything that no cell answers has been said
+        await world.sleep(90)  # by then every status without a cell's answer has been written
         held = {"metadata": {"finalizers": ["resourcemanager.miloapis.com/project-controller"]}}
         await world.patch(ROOT, PROJECT, "acme", held)
         await world.delete(ROOT, PROJECT, "acme")

@@ -25,12 +25,11 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.plane_names import SINGLE
-from compute_operator_kit.wire import Json, JsonObject, member_int, member_list, member_object
-from compute_sim_planes.canonical import canonical_state
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_management_operator.planes import DEPLOYMENT, SINGLE, WORKLOAD
+from compute_operator_kit.core.json import Json, JsonObject, member_int, member_list, member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Commit, Injected
+from compute_sim_planes.oracles.canonical_state import canonical_state
 
 REST = 120.0
 CRASHES = frozenset({Action.CRASH_BEFORE, Action.CRASH_AFTER})
@@ -71,13 +70,13 @@ class Operators:
 
 
 async def act_as_cell(world: World) -> None:
-    """Says of every deployment that it runs, as soon as it sees a generation of it."""
+    """Reports every deployment as running, as soon as it sees a generation of it."""
     while True:
-        for found in await world.listed(SINGLE, DEPLOYMENT):
-            metadata = member_object(found, "metadata")
-            observed = member_int(status_of(found), "observedGeneration")
+        for existing in await world.listed(SINGLE, DEPLOYMENT):
+            metadata = member_object(existing, "metadata")
+            observed = member_int(status_of(existing), "observedGeneration")
             if observed != metadata["generation"] and "deletionTimestamp" not in metadata:
-                await world.run_deployment(SINGLE, name_of(found))
+                await world.run_deployment(SINGLE, name_of(existing))
         await world.sleep(0.3)
 
 
@@ -103,11 +102,11 @@ def play_out(*faults: Fault, settle: float = 20) -> tuple[Run, End]:
 
     async def scenario(world: World) -> None:
         await live(world, settle)
-        found = [
+        existing = [
             *await world.listed(SINGLE, WORKLOAD),
             *await world.listed(SINGLE, DEPLOYMENT),
         ]
-        states.append(canonical_state({SINGLE: [_without_names(one) for one in found]}))
+        states.append(canonical_state({SINGLE: [_without_names(one) for one in existing]}))
 
     # A process that dies leaves what it was doing behind: that is the point.
     done = play(scenario, *faults, is_clean=False)
@@ -122,11 +121,11 @@ def play_out(*faults: Fault, settle: float = 20) -> tuple[Run, End]:
     return done, End(states[0], made)
 
 
-def _without_names(found: JsonObject) -> JsonObject:
+def _without_names(existing: JsonObject) -> JsonObject:
     """UIDs stand in labels too, and differ from run to run."""
-    member_object(member_object(found, "metadata"), "labels").pop(labels.WORKLOAD_UID, None)
-    member_object(member_object(found, "spec"), "workloadRef").pop("uid", None)
-    return found
+    member_object(member_object(existing, "metadata"), "labels").pop(labels.WORKLOAD_UID, None)
+    member_object(member_object(existing, "spec"), "workloadRef").pop("uid", None)
+    return existing
 
 
 @cache
@@ -139,15 +138,15 @@ def reference() -> tuple[End, int]:
 
 
 def strike_each_write(fault_id: str, action: Action, parameters: Parameters | None = None) -> None:
-    wanted, writes = reference()
+    expected, writes = reference()
     assert writes > 15
     wrong: list[int] = []
     for nth in range(1, writes + 1):
         at = Point(plane=SINGLE, verb="write", nth=nth)
-        done, found = play_out(Fault(fault_id, action, at, parameters or Parameters()))
+        done, existing = play_out(Fault(fault_id, action, at, parameters or Parameters()))
         struck = bool(list(done.history.of(Injected)))
         assert struck == (len(done.world.processes) > 1) or action not in CRASHES
-        if struck and found != wanted:
+        if struck and existing != expected:
             wrong.append(nth)
     assert wrong == [], f"after {action} at these writes the end is another"
 
@@ -186,19 +185,19 @@ def test_the_reference_run_ends_ready_and_is_the_same_every_time() -> None:
 
 @pytest.mark.fault("A3")
 def test_a_crash_loop_at_one_point_leaves_nothing_behind_once_it_is_lifted() -> None:
-    wanted, _ = reference()
+    expected, _ = reference()
     at = Point(plane=SINGLE, verb="create", kind="WorkloadDeployment", times=20)
-    done, found = play_out(Fault("A3", Action.CRASH_BEFORE, at), settle=60)
-    assert found == wanted
+    done, existing = play_out(Fault("A3", Action.CRASH_BEFORE, at), settle=60)
+    assert existing == expected
     assert len(done.world.processes) == 21
 
 
-def names(found: Sequence[JsonObject]) -> list[str]:
-    return sorted(name_of(one) for one in found)
+def names(existing: Sequence[JsonObject]) -> list[str]:
+    return sorted(name_of(one) for one in existing)
 
 
 @pytest.mark.fault("G9")
-def test_a_tenant_who_strips_our_finalizer_gets_it_back_while_the_workload_lives() -> None:
+def test_a_finalizer_that_a_tenant_strips_is_added_again_while_the_workload_exists() -> None:
     async def scenario(world: World) -> None:
         await world.add_project_plane(cities=("DFW",))
         world.process(settings=single_settings()).start()
@@ -207,12 +206,15 @@ def test_a_tenant_who_strips_our_finalizer_gets_it_back_while_the_workload_lives
         theirs = {"metadata": {"finalizers": ["example.com/theirs"]}}
         await world.patch(SINGLE, WORKLOAD, "web", theirs)
         await world.sleep(2)
-        found = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
-        assert member_list(found, "finalizers") == ["example.com/theirs", labels.WORKLOAD_FINALIZER]
+        existing = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
+        assert member_list(existing, "finalizers") == [
+            "example.com/theirs",
+            labels.WORKLOAD_FINALIZER,
+        ]
         await world.delete(SINGLE, WORKLOAD, "web")
         await world.sleep(2)
         assert names(await world.listed(SINGLE, DEPLOYMENT)) == []
-        found = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
-        assert member_list(found, "finalizers") == ["example.com/theirs"]
+        existing = member_object(await world.get(SINGLE, WORKLOAD, "web"), "metadata")
+        assert member_list(existing, "finalizers") == ["example.com/theirs"]
 
     play(scenario)

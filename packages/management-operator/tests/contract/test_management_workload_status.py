@@ -1,4 +1,4 @@
-"""What a Workload says about itself on a simulated plane, and how soon."""
+"""The status of a Workload on a simulated plane, and how soon it is written."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_management_operator.kinds import (
+from compute_management_operator.planes import (
     DEPLOYMENT,
+    SINGLE,
     WORKLOAD,
 )
-from compute_management_operator.networking import Consulting
-from compute_management_operator.plane_names import SINGLE
 from compute_management_operator.workload import observe
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.wire import Json, member_list, member_object
+from compute_operator_kit.cache.optional_kinds import OptionalKindsReader
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.json import Json, member_list, member_object
+from compute_operator_kit.core.keys import ObjectKey
 from compute_sim_planes.history import Request
 
 
@@ -45,13 +45,13 @@ def test_a_shared_blocking_reason_reaches_placement_and_workload() -> None:
         for name in ("web-us-dfw", "web-us-ord"):
             await tell(world, name, "QuotaNotGranted", message)
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        for place in (found, placement_of(found, "us")):
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        for place in (existing, placement_of(existing, "us")):
             for kind in ("Available", "Ready"):
                 assert condition_of(place, kind) == ("False", "QuotaNotGranted", message)
         generations = [
             one["observedGeneration"]
-            for one in member_list(status_of(found), "conditions")
+            for one in member_list(status_of(existing), "conditions")
             if isinstance(one, dict)
         ]
         assert generations == [1, 1]
@@ -66,8 +66,11 @@ def test_a_status_that_was_held_back_is_sent_without_another_look(
     look = observe.observe
 
     def count(
-        key: ObjectKey, caches: Caches, consulting: Consulting, find: observe.FindHubNamespace
-    ) -> observe.Seen | None:
+        key: ObjectKey,
+        caches: Caches,
+        consulting: OptionalKindsReader,
+        find: observe.FindHubNamespace,
+    ) -> observe.ObservedWorkload | None:
         looks.append(key)
         return look(key, caches, consulting, find)
 
@@ -76,8 +79,8 @@ def test_a_status_that_was_held_back_is_sent_without_another_look(
     async def scenario(world: World, _: Process) -> None:
         await world.create(SINGLE, a_workload_document("web"))
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert status_of(found)["deployments"] == 1
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert status_of(existing)["deployments"] == 1
         assert len(looks) == 2, "for the finalizer, and for the deployment with the status"
 
     play_single(scenario)
@@ -123,14 +126,14 @@ def test_of_mixed_reasons_the_highest_rank_wins_and_ties_go_by_name() -> None:
         await tell(world, "web-b-dfw", "ImageUnavailable", "no image in DFW")
         await tell(world, "web-b-ord", "ImageUnavailable", "no image in ORD")
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        said = ("False", "ImageUnavailable", "no image in DFW")
-        assert condition_of(found, "Ready") == said
-        assert condition_of(found, "Available") == said
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        stated = ("False", "ImageUnavailable", "no image in DFW")
+        assert condition_of(existing, "Ready") == stated
+        assert condition_of(existing, "Available") == stated
         await tell(world, "web-a-lhr", "InstanceCrashing", "crashes in LHR")
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready") == ("False", "InstanceCrashing", "crashes in LHR")
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready") == ("False", "InstanceCrashing", "crashes in LHR")
 
     play_single(scenario)
 
@@ -146,10 +149,10 @@ def test_one_running_deployment_makes_it_available_and_numbers_are_sums() -> Non
         await run(world, "web-us-dfw", replicas=3)
         await run(world, "web-us-ord", replicas=2, observed=0)
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Available")[:2] == ("True", "AvailablePlacementFound")
-        assert condition_of(found, "Ready")[0] == "False"
-        status = status_of(found)
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Available")[:2] == ("True", "AvailablePlacementFound")
+        assert condition_of(existing, "Ready")[0] == "False"
+        status = status_of(existing)
         assert (status["deployments"], status["replicas"], status["readyReplicas"]) == (2, 5, 5)
         assert (status["updatedReplicas"], status["currentReplicas"]) == (3, 3)
         held = {"metadata": {"finalizers": ["example.com/theirs"]}}
@@ -160,9 +163,9 @@ def test_one_running_deployment_makes_it_available_and_numbers_are_sums() -> Non
         assert (status["deployments"], status["replicas"]) == (2, 5)
         await world.patch(SINGLE, DEPLOYMENT, "web-us-ord", {"metadata": {"finalizers": []}})
         await world.sleep(1)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert (status_of(found)["deployments"], status_of(found)["replicas"]) == (1, 3)
-        assert condition_of(found, "Ready") == (
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert (status_of(existing)["deployments"], status_of(existing)["replicas"]) == (1, 3)
+        assert condition_of(existing, "Ready") == (
             "True",
             "PlacementsReady",
             "All deployments are ready",
@@ -211,8 +214,8 @@ def test_on_the_way_is_held_back_once_and_what_follows_goes_out_with_it() -> Non
         await world.eventually(lambda: world.exists(SINGLE, DEPLOYMENT, "web-us-dfw"))
         await run(world, "web-us-dfw")
         await world.sleep(2)
-        (told,) = status_writes(world)
-        assert (told.at - begun).total_seconds() < 0.2
+        (reported,) = status_writes(world)
+        assert (reported.at - begun).total_seconds() < 0.2
 
     play_single(scenario)
 
@@ -246,8 +249,8 @@ def test_any_other_reason_goes_out_at_once(reason: str) -> None:
         begun = world.clock.now()
         await tell(world, "web-us-dfw", reason, "told")
         await world.sleep(1)
-        told = status_writes(world)[before]
-        assert (told.at - begun).total_seconds() < 0.1
+        reported = status_writes(world)[before]
+        assert (reported.at - begun).total_seconds() < 0.1
 
     play_single(scenario)
 
@@ -263,8 +266,8 @@ def test_the_loss_of_ready_goes_out_at_once() -> None:
         begun = world.clock.now()
         await tell(world, "web-us-dfw", "InstancesProvisioning", "again")
         await world.sleep(1)
-        told = status_writes(world)[before]
-        assert (told.at - begun).total_seconds() < 0.1
+        reported = status_writes(world)[before]
+        assert (reported.at - begun).total_seconds() < 0.1
 
     play_single(scenario)
 
@@ -294,8 +297,8 @@ def test_a_crash_loses_nothing_that_was_held_back() -> None:
         await first.kill()
         world.process("second", settings=single_settings()).start()
         await world.sleep(2)
-        found = await world.get(SINGLE, WORKLOAD, "web")
-        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        existing = await world.get(SINGLE, WORKLOAD, "web")
+        assert condition_of(existing, "Ready")[1] == "InstancesProvisioning"
 
     play(scenario)
 
@@ -313,8 +316,8 @@ def test_a_definition_that_prunes_what_we_write_costs_one_write_per_change() -> 
         template = a_template_document(annotations={labels.RESTARTED_AT: "2026-02-01T00:00:00Z"})
         await world.create(SINGLE, a_workload_document(template=template))
         await world.sleep(10)
-        found = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
-        assert "metadata" not in member_object(spec_of(found), "template")
+        existing = await world.get(SINGLE, DEPLOYMENT, "web-us-dfw")
+        assert "metadata" not in member_object(spec_of(existing), "template")
         assert await world.rests() == []
         before = len(world.writes(kind="WorkloadDeployment"))
         await edit_placements(world, a_placement_document("us", ("DFW",), replicas=2))

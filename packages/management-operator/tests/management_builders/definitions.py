@@ -8,13 +8,13 @@ from typing import Final
 import orjson
 
 from compute_api_types.crd import derive_crds
-from compute_management_operator import kinds
-from compute_operator_kit.keys import Kind
+from compute_management_operator import planes
+from compute_operator_kit.core.keys import Kind
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject as Manifest
 
-KNOWN_KINDS: Final = tuple(kind for kind in vars(kinds).values() if isinstance(kind, Kind))
-# Those that nobody makes by hand, by their resources.
+KNOWN_KINDS: Final = tuple(kind for kind in vars(planes).values() if isinstance(kind, Kind))
+# Kinds that no test creates, by their resources.
 OTHER_KINDS: Final = {
     "subjectaccessreviews": "SubjectAccessReview",
     "leases": "Lease",
@@ -24,7 +24,7 @@ OTHER_KINDS: Final = {
 
 
 def definitions(*names: str) -> list[Manifest]:
-    """CRDs of our own kinds, and of the neighbours whose group is among the names."""
+    """CRDs of our own kinds, and of neighbours with a group among the names."""
     return neighbours("compute.datumapis.com", *names)
 
 
@@ -36,5 +36,5 @@ def neighbours(*names: str) -> list[Manifest]:
 
 @cache
 def _all_definitions() -> tuple[Manifest, ...]:
-    """Read once: parsing them takes longer than most scenarios. Nobody changes them."""
+    """Read once, and not to be changed: parsing them takes longer than most scenarios."""
     return (*(orjson.loads(orjson.dumps(crd)) for crd in derive_crds()), *load_crds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compute_api_types import labels
-from compute_management_operator.kinds import (
+from compute_management_operator.planes import (
     CLAIM,
     CLUSTER,
     DEPLOYMENT,
@@ -14,8 +14,8 @@ from compute_management_operator.kinds import (
     PROJECT,
     WORKLOAD,
 )
-from compute_operator_kit.keys import Kind
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import Kind
 
 IMAGE = "registry.example/web:1"
 
@@ -74,7 +74,7 @@ def a_deployment_document(
     workload_uid: str = "",
     scale: int = 1,
 ) -> JsonObject:
-    """A WorkloadDeployment that nobody but its writer stands behind."""
+    """A WorkloadDeployment without an owner."""
     spec: JsonObject = {
         "workloadRef": {"name": "somebody", "uid": workload_uid},
         "placementName": placement,

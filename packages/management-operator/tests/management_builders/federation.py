@@ -9,18 +9,19 @@ from typing import Final, TypedDict
 from typing_extensions import Unpack
 
 from compute_api_types import labels
-from compute_management_operator.federation.observe import (
-    Deployment,
-    Fresh,
-    Known,
-    Policy,
-    Seen,
+from compute_management_operator.hub.federation.observe import (
+    CopyPolicy,
+    FederationLiveFacts,
+    FederationMemory,
+    ObservedDeployment,
+    ProjectDeployment,
+    read_deployment_status,
 )
-from compute_management_operator.kinds import DEPLOYMENT, POLICY
-from compute_management_operator.plane_names import HOME, HUB
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
-from compute_operator_kit.objects import Absent, Metadata, Unreadable
-from compute_operator_kit.wire import Json, JsonObject
+from compute_management_operator.hub.indexes import read_scale
+from compute_management_operator.planes import DEPLOYMENT, HOME, HUB, POLICY
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, Unreadable
 
 PROJECT: Final = PlaneName("acme")
 NOW: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
@@ -39,7 +40,7 @@ IDENTITY: Final[Mapping[str, str]] = {
 
 
 class DeploymentChanges(TypedDict, total=False):
-    """What a test may say about a project deployment."""
+    """The changes of a project deployment that a test may make."""
 
     city: str
     is_deleting: bool
@@ -52,7 +53,7 @@ class DeploymentChanges(TypedDict, total=False):
 
 
 class CopyChanges(TypedDict, total=False):
-    """What a test may say about a copy on the hub."""
+    """The changes of a copy on the hub that a test may make."""
 
     city: str
     routed_to: str
@@ -66,22 +67,22 @@ class CopyChanges(TypedDict, total=False):
 
 
 class SeenChanges(TypedDict, total=False):
-    """What a test may say about the moment."""
+    """The changes of the moment that a test may make."""
 
-    deployment: Deployment | Absent
-    copy: Deployment | Absent
+    deployment: ProjectDeployment | Absent
+    copy: ProjectDeployment | Absent
     hub_name: str
     hub_namespace: Metadata | Absent
-    strays: tuple[Deployment, ...]
-    policies: tuple[Policy, ...]
+    strays: tuple[ObjectKey, ...]
+    policies: tuple[CopyPolicy, ...]
     needed_by_others: frozenset[str]
     serving_cells: tuple[str, ...] | Unreadable
     holds_ours: bool
-    fresh: Fresh
-    known: Known
+    live: FederationLiveFacts
+    known: FederationMemory
 
 
-def a_deployment(**changed: Unpack[DeploymentChanges]) -> Deployment:
+def a_deployment(**changed: Unpack[DeploymentChanges]) -> ProjectDeployment:
     annotations = {
         labels.FEDERATION_NAMESPACE: changed.get("recorded", HUB_NAMESPACE),
         **changed.get("annotations", {}),
@@ -96,14 +97,22 @@ def a_deployment(**changed: Unpack[DeploymentChanges]) -> Deployment:
         annotations={key: text for key, text in annotations.items() if text},
         finalizers=(labels.FEDERATION_FINALIZER,) if changed.get("has_finalizer", True) else (),
     )
+    city = changed.get("city", "DFW")
     spec: JsonObject = {
-        "cityCode": changed.get("city", "DFW"),
+        "cityCode": city,
         "scaleSettings": {"minReplicas": changed.get("min_replicas", 2)},
     }
-    return Deployment(KEY, metadata, spec, changed.get("status", {}), whole_spec=spec)
+    return ProjectDeployment(
+        KEY,
+        metadata,
+        city,
+        read_scale({"spec": spec}),
+        read_deployment_status(changed.get("status", {})),
+        whole_spec=spec,
+    )
 
 
-def a_copy(**changed: Unpack[CopyChanges]) -> Deployment:
+def a_copy(**changed: Unpack[CopyChanges]) -> ProjectDeployment:
     city = changed.get("city", "DFW")
     stamped = changed.get("stamped", "3")
     routing = {labels.TOPOLOGY_CITY_CODE: changed.get("routed_to", city)}
@@ -120,29 +129,31 @@ def a_copy(**changed: Unpack[CopyChanges]) -> Deployment:
         annotations={} if stamped is None else {labels.PROJECT_GENERATION: stamped},
     )
     key = ObjectKey(COPY_KEY.plane, COPY_KEY.kind, namespace, COPY_KEY.name)
-    spec: JsonObject = {"cityCode": city, "scaleSettings": {"minReplicas": 2}}
-    return Deployment(key, metadata, spec, changed.get("status", {}))
+    status = read_deployment_status(changed.get("status", {}))
+    return ProjectDeployment(key, metadata, city, 2, status)
 
 
-def a_hub_namespace(found: Mapping[str, str] = IDENTITY, *, is_deleting: bool = False) -> Metadata:
+def a_hub_namespace(
+    with_labels: Mapping[str, str] = IDENTITY, *, is_deleting: bool = False
+) -> Metadata:
     return Metadata(
         name=HUB_NAMESPACE,
         namespace="",
         uid=Uid("hub-ns"),
         resource_version="9",
         deletion_timestamp=DELETED if is_deleting else "",
-        labels=found,
+        labels=with_labels,
     )
 
 
-def a_policy(code: str = "DFW", name: str = "") -> Policy:
+def a_policy(code: str = "DFW", name: str = "") -> CopyPolicy:
     key = ObjectKey(HUB, POLICY, HUB_NAMESPACE, name or f"city-{code.lower()}")
-    return Policy(key, code)
+    return CopyPolicy(key, code)
 
 
-def a_moment(**changed: Unpack[SeenChanges]) -> Seen:
+def a_moment(**changed: Unpack[SeenChanges]) -> ObservedDeployment:
     """A deployment that is federated and settled."""
-    return Seen(
+    return ObservedDeployment(
         key=KEY,
         deployment=changed.get("deployment", a_deployment()),
         hub_name=changed.get("hub_name", HUB_NAMESPACE),
@@ -153,8 +164,10 @@ def a_moment(**changed: Unpack[SeenChanges]) -> Seen:
         needed_by_others=changed.get("needed_by_others", frozenset()),
         serving_cells=changed.get("serving_cells", ("dfw-1",)),
         holds_ours=changed.get("holds_ours", False),
-        fresh=changed.get("fresh", Fresh(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace())),
-        known=changed.get("known", Known(repairs_left=3, operator=OPERATOR)),
+        live=changed.get(
+            "live", FederationLiveFacts(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace())
+        ),
+        known=changed.get("known", FederationMemory(repairs_left=3, operator=OPERATOR)),
     )
 
 
@@ -174,9 +187,9 @@ def a_report(
     *conditions: JsonObject, cells: str | None = "dfw-1", observed: int = 5, ready: int = 1
 ) -> JsonObject:
     """A hub status as the interpreter writes it; no cells: the condition alone, None: not even."""
-    told: list[Json] = [*conditions]
+    reported: list[Json] = [*conditions]
     if cells is not None:
-        told.append(a_condition("CellsReporting", "True", "AllCellsReport", cells))
+        reported.append(a_condition("CellsReporting", "True", "AllCellsReport", cells))
     return {
         "replicas": 2,
         "desiredReplicas": 2,
@@ -186,5 +199,5 @@ def a_report(
         "observedGeneration": observed,
         "observedTemplateGeneration": 5,
         "location": {"name": "us-dallas-1", "namespace": ""},
-        "conditions": told,
+        "conditions": reported,
     }

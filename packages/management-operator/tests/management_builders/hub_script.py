@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from compute_api_types import labels
-from compute_management_operator.kinds import (
+from compute_management_operator.planes import (
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     NAMESPACE,
     POLICY,
 )
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import Json, JsonObject, member_object, member_text
-from compute_sim_planes.api_server.kinds import GroupResource
-from compute_sim_planes.fault_plans import Fault
+from compute_operator_kit.core.json import Json, JsonObject, member_object, member_text
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.faults.plans import Fault
 from management_builders.documents import (
     a_cluster_document,
     a_condition_document,
@@ -38,20 +38,20 @@ CLAIM: Final = "propagationpolicy.karmada.io/permanent-id"
 BINDING_OF_WD: Final = f"{WD}-workloaddeployment"
 
 
-def metadata_of(found: JsonObject) -> JsonObject:
-    return member_object(found, "metadata")
+def metadata_of(document: JsonObject) -> JsonObject:
+    return member_object(document, "metadata")
 
 
-def labels_of(found: JsonObject) -> JsonObject:
-    return member_object(metadata_of(found), "labels")
+def labels_of(document: JsonObject) -> JsonObject:
+    return member_object(metadata_of(document), "labels")
 
 
-def annotations_of(found: JsonObject) -> JsonObject:
-    return member_object(metadata_of(found), "annotations")
+def annotations_of(document: JsonObject) -> JsonObject:
+    return member_object(metadata_of(document), "annotations")
 
 
-def finalizers_of(found: JsonObject) -> Json:
-    return metadata_of(found).get("finalizers", [])
+def finalizers_of(document: JsonObject) -> Json:
+    return metadata_of(document).get("finalizers", [])
 
 
 class Hub:
@@ -64,8 +64,8 @@ class Hub:
 
     async def namespace(self, name: str = "", project: str = PROJECT) -> str:
         """The hub namespace of a project namespace."""
-        found = await self.world.get(project, NAMESPACE, name or self.within)
-        return f"ns-{uid_of(found)}"
+        document = await self.world.get(project, NAMESPACE, name or self.within)
+        return f"ns-{uid_of(document)}"
 
     def strike_namespace(self, name: str, project: str = PROJECT) -> None:
         """Takes a project namespace away under what is in it.
@@ -73,9 +73,9 @@ class Hub:
         No API server does so by itself; one that is restored from a backup may have it so.
         """
         store = self.world.planes[project].state.store
-        found = store.get(GroupResource("", "namespaces"), "", name)
-        assert found is not None, name
-        store.remove(found, "restored")
+        document = store.get(GroupResource("", "namespaces"), "", name)
+        assert document is not None, name
+        store.remove(document, "restored")
 
     # --- deployments ----------------------------------------------------------------------------
 
@@ -203,9 +203,9 @@ class Hub:
 
     async def say(self, *conditions: JsonObject, name: str = INSTANCE_NAME) -> None:
         """As a cell writes the status of an Instance back."""
-        told: list[Json] = [*conditions]
+        entries: list[Json] = [*conditions]
         place = await self.namespace()
-        await self.world.set_status(HUB, INSTANCE, name, {"conditions": told}, place)
+        await self.world.set_status(HUB, INSTANCE, name, {"conditions": entries}, place)
 
     async def source(self, name: str = INSTANCE_NAME) -> JsonObject:
         return await self.world.get(HUB, INSTANCE, name, await self.namespace())

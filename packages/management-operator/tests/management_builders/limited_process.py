@@ -21,8 +21,8 @@ from typing import Final
 
 import aiohttp
 
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.core.json import JsonObject
 from management_builders.served_planes import ServedPlanes
 
 SHIPPED_LIMIT: Final = 256 * 1024 * 1024  # operations.md 4, row "resources"

@@ -9,20 +9,25 @@ from typing import Final, TypedDict
 from typing_extensions import Unpack
 
 from compute_api_types import labels
-from compute_management_operator.identities import Place
-from compute_management_operator.kinds import INSTANCE
-from compute_management_operator.plane_names import HUB
-from compute_management_operator.projection.observe import Cell, Deployment, Instance, Seen
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.mass_delete import Ruling
-from compute_operator_kit.objects import Absent, Metadata, OwnerReference, Unreadable
-from compute_operator_kit.wire import Json, JsonObject
+from compute_management_operator.hub.identity import ProjectNamespace
+from compute_management_operator.hub.projection.observe import (
+    HubInstance,
+    InstanceDeployment,
+    ObservedInstance,
+    ReportingCell,
+)
+from compute_management_operator.planes import HUB, INSTANCE
+from compute_management_operator.stored_status import read_status
+from compute_operator_kit.controller.mass_delete import Ruling
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, OwnerReference, Unreadable
 from management_builders.federation import DELETED, OPERATOR
 
 NOW: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 NAMESPACE_UID: Final = Uid("0b9f6a52-55a1-4c0e-8d0f-2f6f3a1c7e44")
 HUB_NAMESPACE: Final = f"ns-{NAMESPACE_UID}"
-PLACE: Final = Place(PlaneName("acme"), "default")
+PLACE: Final = ProjectNamespace(PlaneName("acme"), "default")
 SOURCE: Final = ObjectKey(HUB, INSTANCE, HUB_NAMESPACE, "web-us-dfw-0")
 PROJECTED: Final = ObjectKey(PLACE.plane, INSTANCE, "default", "web-us-dfw-0")
 IDENTITY: Final[Mapping[str, str]] = {
@@ -41,7 +46,7 @@ OURS: Final = OwnerReference(
 
 
 class InstanceChanges(TypedDict, total=False):
-    """What a test may say about an Instance."""
+    """The changes of an Instance that a test may make."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -53,18 +58,18 @@ class InstanceChanges(TypedDict, total=False):
 
 
 class SeenChanges(TypedDict, total=False):
-    """What a test may say about the moment."""
+    """The changes of the moment that a test may make."""
 
-    source: Instance | Absent
+    source: HubInstance | Absent
     hub_namespace: Metadata | Absent
     project: PlaneName | None
     namespace: str
     is_engaged: bool
-    place: Place | None
+    place: ProjectNamespace | None
     namespace_uid: Uid | Absent | None
-    deployment: Deployment | Absent | Unreadable
-    cell: Cell | Absent
-    found: Instance | Absent | Unreadable
+    deployment: InstanceDeployment | Absent | Unreadable
+    cell: ReportingCell | Absent
+    projection: HubInstance | Absent | Unreadable
     other_owners: tuple[OwnerReference, ...]
     is_project_deleting: bool
     ruling: Ruling
@@ -73,7 +78,7 @@ class SeenChanges(TypedDict, total=False):
     operator: ObjectKey | None
 
 
-def _instance(key: ObjectKey, changed: InstanceChanges) -> Instance:
+def _instance(key: ObjectKey, changed: InstanceChanges) -> HubInstance:
     metadata = Metadata(
         name=key.name,
         namespace=key.namespace,
@@ -85,21 +90,21 @@ def _instance(key: ObjectKey, changed: InstanceChanges) -> Instance:
         owners=changed.get("owners", ()),
     )
     runtime: JsonObject = {"runtime": {}}
-    spec = changed.get("spec", runtime)
-    return Instance(key, metadata, spec, changed.get("status", {}), changed.get("size", 100))
+    spec, status = changed.get("spec", runtime), read_status(changed.get("status", {}))
+    return HubInstance(key, metadata, spec, status, changed.get("size", 100))
 
 
-def a_source(**changed: Unpack[InstanceChanges]) -> Instance:
+def a_source(**changed: Unpack[InstanceChanges]) -> HubInstance:
     return _instance(SOURCE, changed)
 
 
-def a_projection(**changed: Unpack[InstanceChanges]) -> Instance:
+def a_projection(**changed: Unpack[InstanceChanges]) -> HubInstance:
     return _instance(PROJECTED, {"owners": (OURS,), **changed})
 
 
 def a_project_deployment(
     city: str = "DFW", *, is_deleting: bool = False, scale: int = 1
-) -> Deployment:
+) -> InstanceDeployment:
     metadata = Metadata(
         name="web-us-dfw",
         namespace="default",
@@ -107,29 +112,33 @@ def a_project_deployment(
         resource_version="5",
         deletion_timestamp=DELETED if is_deleting else "",
     )
-    return Deployment(metadata, city, scale)
+    return InstanceDeployment(metadata, city, scale)
 
 
-def a_hub_namespace(found: Mapping[str, str] = IDENTITY) -> Metadata:
+def a_hub_namespace(with_labels: Mapping[str, str] = IDENTITY) -> Metadata:
     return Metadata(
-        name=HUB_NAMESPACE, namespace="", uid=Uid("hub-ns"), resource_version="9", labels=found
+        name=HUB_NAMESPACE,
+        namespace="",
+        uid=Uid("hub-ns"),
+        resource_version="9",
+        labels=with_labels,
     )
 
 
-def a_moment(**changed: Unpack[SeenChanges]) -> Seen:
+def a_moment(**changed: Unpack[SeenChanges]) -> ObservedInstance:
     """A hub Instance that is in order and not projected yet."""
-    return Seen(
+    return ObservedInstance(
         key=SOURCE,
         source=changed.get("source", a_source()),
         hub_namespace=changed.get("hub_namespace", a_hub_namespace()),
         project=changed.get("project", PLACE.plane),
         namespace=changed.get("namespace", "default"),
         is_engaged=changed.get("is_engaged", True),
-        place=changed.get("place", PLACE),
+        project_namespace=changed.get("place", PLACE),
         namespace_uid=changed.get("namespace_uid", NAMESPACE_UID),
         deployment=changed.get("deployment", a_project_deployment()),
-        cell=changed.get("cell", Cell("dfw-1", "DFW")),
-        found=changed.get("found", Absent()),
+        cell=changed.get("cell", ReportingCell("dfw-1", "DFW")),
+        projection=changed.get("projection", Absent()),
         other_owners=changed.get("other_owners", ()),
         is_project_deleting=changed.get("is_project_deleting", False),
         **_around(changed),
@@ -155,5 +164,5 @@ def _around(changed: SeenChanges) -> _Around:
 
 
 def a_status(*conditions: JsonObject) -> JsonObject:
-    told: list[Json] = [*conditions]
-    return {"conditions": told}
+    entries: list[Json] = [*conditions]
+    return {"conditions": entries}

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compute_management_operator.front_door import PATH
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.testing_certificates import Authority
-from compute_operator_kit.wire import JsonObject
-from e2e.manifests import DEPLOY, render
-from e2e.planes.identities import MANAGEMENT
-from e2e.planes.installation import Installation
-from e2e.planes.kubeconfig import Context, render_kubeconfig
-from e2e.planes.operator_process import OperatorProcess, running_process
-from e2e.planes.stack import RealPlanes
+from compute_management_operator.admission.webhook import PATH
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.testing.certificates import Authority
+from e2e.harness.access.kubeconfig import Context, render_kubeconfig
+from e2e.harness.deploy.shipped import manifests
+from e2e.harness.planes.identities import MANAGEMENT
+from e2e.harness.stack.stack import RealPlanes
+from e2e.harness.testing.installation import Installation
+from e2e.harness.testing.operator_process import OperatorProcess, running_process
 from management_builders.rights import shipped_roles
 
 LOCAL: Final = "127.0.0.1"
@@ -52,7 +52,7 @@ class RealOperator:
 
     def webhook_configuration(self) -> JsonObject:
         """As shipped, with the two patches that an installation makes."""
-        (shipped,) = render(DEPLOY / "milo" / "webhook")
+        (shipped,) = _of_kinds("milo", "ValidatingWebhookConfiguration")
         client: JsonObject = {
             "url": f"https://{LOCAL}:{self.webhook}/{PATH}",
             "caBundle": base64.b64encode(self.authority).decode(),
@@ -64,11 +64,15 @@ class RealOperator:
         return {**shipped, "webhooks": [{**only, "clientConfig": client}]}
 
 
+def _of_kinds(overlay: str, *kinds: str) -> list[JsonObject]:
+    return [one for one in manifests(overlay) if one["kind"] in kinds]
+
+
 async def install(installation: Installation) -> None:
     """What an administrator applies before the operator starts."""
     installation.adopt("root", LEASE)
-    await installation.apply("hub", render(DEPLOY / "hub"))
-    await installation.apply("root", render(DEPLOY / "milo" / "roles"))
+    await installation.apply("hub", manifests("hub"))
+    await installation.apply("root", _of_kinds("milo", "ClusterRole", "ClusterRoleBinding"))
     await installation.apply("root", shipped_roles("home"))
 
 
@@ -92,8 +96,8 @@ def running_operator(planes: RealPlanes, folder: Path) -> Generator[RealOperator
 
 def _settings(planes: RealPlanes, folder: Path, health: int, webhook: int) -> JsonObject:
     milo = planes.milo
-    token = milo.root.site.tokens.of(milo.root.name, MANAGEMENT.user)
-    context = Context("milo", milo.server(), milo.root.site.pki.authority, token)
+    token = milo.root.runtime.tokens.of(milo.root.name, MANAGEMENT.user)
+    context = Context("milo", milo.server(), milo.root.runtime.pki.authority, token)
     gateway = folder / "milo.yaml"
     gateway.write_text(render_kubeconfig([context]), "utf-8")
     hub = planes.write_kubeconfig("hub", user=MANAGEMENT.user)

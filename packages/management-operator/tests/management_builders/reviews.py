@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compute_management_operator.admission.review import Admitted
-from compute_management_operator.admission.review import Answer as Verdict
-from compute_management_operator.kinds import WORKLOAD
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode
+from compute_management_operator.admission.review import AdmissionAllowed
+from compute_management_operator.admission.review import AdmissionResult as Verdict
+from compute_management_operator.planes import WORKLOAD
+from compute_operator_kit.core.json import Json, JsonObject, decode_json_object, encode
 from compute_sim_planes.json_types import JsonObject as Manifest
 
 
@@ -28,11 +28,14 @@ def as_review(review: Manifest, verdict: Verdict) -> JsonObject:
     """The answer on the wire, as the front door's host gives it."""
     request = review["request"]
     assert isinstance(request, dict)
-    response: JsonObject = {"uid": str(request["uid"]), "allowed": isinstance(verdict, Admitted)}
-    if isinstance(verdict, Admitted):
+    response: JsonObject = {
+        "uid": str(request["uid"]),
+        "allowed": isinstance(verdict, AdmissionAllowed),
+    }
+    if isinstance(verdict, AdmissionAllowed):
         response["warnings"] = [*verdict.warnings]
     else:
-        response["status"] = decode_object(encode(verdict.status))
+        response["status"] = decode_json_object(encode(verdict.status))
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 

@@ -1,8 +1,8 @@
 """The operator's rights: what `deploy/` grants, enforced on every plane, and what of it was used.
 
-Whatever a test is about, its processes are nobody but the identity that ships. A plane's witness
-answers as the plane's own roles do and writes down what the operator asked for: what was refused
-is a finding of any run (`refused`), what was used is compared with what is granted by one test.
+In every test, processes have the identity that ships. A plane's witness decides by the plane's own
+roles and records the requests of the operator: a refused one fails any run (`refused`), and one
+test compares the used rights with the granted ones.
 Rights are those of `e2e`, so that the reports of scenarios and of contract tests can be joined.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from compute_management_operator.plane_names import HOME, HUB
+from compute_management_operator.planes import HOME, HUB
 from compute_management_operator.wiring import COMPONENT
-from compute_sim_planes.api_server.authorization import Attributes, Authorizer, Verdict
-from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.authz.authorizer import Attributes, Authorizer, Decision
+from compute_sim_planes.api_server.authz.identity import User, authenticated
 from compute_sim_planes.json_types import JsonObject as Manifest
-from e2e.backends.rights import MANAGEMENT_USER, READS, Right, granted_rights
-from e2e.backends.shipped import manifests
+from e2e.harness.deploy.rights import MANAGEMENT_USER, READS, GrantedRight, granted_rights
+from e2e.harness.deploy.shipped import manifests
 
 OPERATOR: Final = authenticated(MANAGEMENT_USER)
 FOLDERS: Final = {"home": "management", "hub": "hub", "root": "milo"}
@@ -45,7 +45,7 @@ def shipped_roles(side: str) -> list[Manifest]:
     ]
 
 
-def management_rights() -> set[Right]:
+def management_rights() -> set[GrantedRight]:
     """Every right that ships for this operator."""
     return {right for right in granted_rights() if COMPONENT in right.role}
 
@@ -68,12 +68,12 @@ class Witness:
         verb = "s" if wanted.verb in READS else wanted.verb
         self.used.add((side, wanted.group, resource, verb))
 
-    def rights(self) -> set[Right]:
+    def rights(self) -> set[GrantedRight]:
         """Which of the shipped rights were used."""
         return rights_used([self])
 
 
-def rights_used(witnesses: Iterable[Witness]) -> set[Right]:
+def rights_used(witnesses: Iterable[Witness]) -> set[GrantedRight]:
     used = {one for witness in witnesses for one in witness.used}
     return {
         right
@@ -88,9 +88,9 @@ class _Witnessed:
     side: str
     authorizer: Authorizer
 
-    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         verdict = self.authorizer.authorize(user, attributes)
-        # Everybody else's rights are no matter of ours; discovery is free to all who have a name.
+        # Rights of other users are not recorded; discovery is free to every user with a name.
         if user.name == OPERATOR.name and attributes.resource:
             self.witness.see(self.side, attributes, allowed=verdict.allowed)
         return verdict

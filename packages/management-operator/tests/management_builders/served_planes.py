@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_management_operator.discovery.plan import CONTROL_PLANE
-from compute_operator_kit.wire import JsonMapping, JsonObject, decode_object, encode
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
-from compute_sim_planes.api_server.identity import Tokens, authenticated
+from compute_operator_kit.core.json import JsonMapping, JsonObject, decode_json_object, encode
+from compute_sim_planes.api_server.authz.identity import Tokens, authenticated
+from compute_sim_planes.api_server.http.server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.http.transport import Transport
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.sources import SeededIdentities
-from compute_sim_planes.api_server.transport import Transport
 from compute_sim_planes.certificates import make_server_files
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
+from compute_sim_planes.time.sources import SeededIdentities
 from management_builders.documents import (
     a_location_document,
     a_network_document,
@@ -107,7 +107,7 @@ class ServedPlanes:
         await self.ask("root", "PATCH", path, {"status": {"conditions": [ready]}})
 
     async def add_project(self, project: str, transport: Transport) -> None:
-        """One more project, whose control plane is answered by `transport`."""
+        """One more project, with a control plane behind `transport`."""
         self.routes.add(CONTROL_PLANE.format(project), transport)
         await self._declare(project)
 
@@ -127,7 +127,7 @@ class ServedPlanes:
         await self.add_project(project, plane)
 
     async def _grant(self) -> None:
-        """Rights as they ship, enforced from here on; and somebody who may read metrics."""
+        """Rights as they ship, enforced from here on; and a user that may read metrics."""
         sides = ((self.root, ("home", "root")), (self.hub, ("hub",)), (self.project, ("root",)))
         for plane, names in sides:
             for side in names:
@@ -147,15 +147,15 @@ class ServedPlanes:
         self, plane: str, method: str, path: str, body: JsonMapping | None = None
     ) -> JsonObject:
         known = {"root": self.root, "hub": self.hub, "acme": self.project, **self.tenants}
-        found = known[plane]
+        existing = known[plane]
         kind = "merge-patch+json" if method == "PATCH" else "json"
         headers = {"Content-Type": f"application/{kind}"}
         raw = None if body is None else encode(body)
-        answer = await found.connect().request(method, path, headers, raw)
+        answer = await existing.connect().request(method, path, headers, raw)
         content = b"".join([chunk async for chunk in answer.chunks()])
         await answer.close()
         assert answer.status < 300, content
-        return decode_object(content)
+        return decode_json_object(content)
 
     async def close(self) -> None:
         await self.server.close()

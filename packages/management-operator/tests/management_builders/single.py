@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.plane_names import SINGLE
-from compute_operator_kit.wire import Json, JsonObject
-from compute_sim_planes.fault_plans import Fault
+from compute_management_operator.planes import DEPLOYMENT, SINGLE, WORKLOAD
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_sim_planes.faults.plans import Fault
 from management_builders.world import Process, Run, World, play, single_settings
 
 Play: TypeAlias = Callable[[World, Process], Awaitable[None]]

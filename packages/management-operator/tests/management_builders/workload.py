@@ -10,18 +10,21 @@ from typing import TypedDict
 from typing_extensions import Unpack
 
 from compute_api_types import labels
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.networking import Off
+from compute_management_operator.planes import DEPLOYMENT, WORKLOAD
+from compute_management_operator.stored_status import read_status
 from compute_management_operator.workload.observe import (
-    Deployment,
-    Identity,
+    DeploymentIdentity,
     NetworkName,
-    Placement,
-    Seen,
+    ObservedWorkload,
+    WorkloadChild,
+    WorkloadPlacement,
+    read_child_status,
+    read_stored_placements,
 )
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.objects import Metadata, Unreadable
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.cache.optional_kinds import Off
+from compute_operator_kit.core.json import Json, JsonObject, member_list
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Metadata, Unreadable
 
 PLANE = PlaneName("acme")
 NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
@@ -41,8 +44,8 @@ class SeenChanges(TypedDict, total=False):
 
     name: str
     placements: Mapping[str, tuple[str, ...]]
-    deployments: tuple[Deployment, ...]
-    others: tuple[Deployment, ...]
+    deployments: tuple[WorkloadChild, ...]
+    others: tuple[WorkloadChild, ...]
     served: frozenset[str] | Unreadable | Off
     networks: tuple[str, ...]
     present: frozenset[NetworkName] | Unreadable | Off
@@ -62,7 +65,7 @@ class Builders:
 
     def a_deployment(
         self, placement: str, city: str, name: str = "", **changed: Unpack[DeploymentChanges]
-    ) -> Deployment:
+    ) -> WorkloadChild:
         chosen = name or f"web-{placement}-{city.lower()}"
         metadata = Metadata(
             name=chosen,
@@ -72,12 +75,12 @@ class Builders:
             generation=2,
             deletion_timestamp="2026-06-20T08:00:00Z" if changed.get("is_deleting") else "",
         )
-        return Deployment(
+        return WorkloadChild(
             key=ObjectKey(PLANE, DEPLOYMENT, "default", chosen),
             metadata=metadata,
             workload_uid=changed.get("workload_uid", UID),
-            identity=Identity(placement, city),
-            status=changed.get("status", {}),
+            identity=DeploymentIdentity(placement, city),
+            status=read_child_status(changed.get("status", {})),
         )
 
     def a_status(
@@ -88,10 +91,10 @@ class Builders:
         observed: int = 2,
         replicas: int = 1,
     ) -> JsonObject:
-        told: list[Json] = [
-            {"type": kind, "status": said[0], "reason": said[1], "message": said[2]}
-            for kind, said in (("Available", available), ("Ready", ready))
-            if said is not None
+        reported: list[Json] = [
+            {"type": kind, "status": stated[0], "reason": stated[1], "message": stated[2]}
+            for kind, stated in (("Available", available), ("Ready", ready))
+            if stated is not None
         ]
         return {
             "replicas": replicas,
@@ -100,7 +103,7 @@ class Builders:
             "currentReplicas": replicas,
             "updatedReplicas": replicas,
             "observedGeneration": observed,
-            "conditions": told,
+            "conditions": reported,
         }
 
     def ready(self, **changed: int) -> JsonObject:
@@ -111,7 +114,7 @@ class Builders:
             replicas=changed.get("replicas", 1),
         )
 
-    def a_moment(self, **changed: Unpack[SeenChanges]) -> Seen:
+    def a_moment(self, **changed: Unpack[SeenChanges]) -> ObservedWorkload:
         placements = changed.get("placements", {"texas": ("DFW",)})
         deployments = changed.get("deployments", ())
         beside = (*deployments, *changed.get("others", ()))
@@ -125,16 +128,19 @@ class Builders:
             deletion_timestamp="2026-06-20T08:00:00Z" if changed.get("is_deleting") else "",
             finalizers=(labels.WORKLOAD_FINALIZER,) if changed.get("has_finalizer", True) else (),
         )
-        networks = changed.get("networks", ("default",))
-        return Seen(
+        networks, status = changed.get("networks", ("default",)), changed.get("status", {})
+        return ObservedWorkload(
             key=ObjectKey(PLANE, WORKLOAD, "default", name),
             metadata=metadata,
             template=self.template,
             placements=tuple(
-                Placement(one, cities, {"minReplicas": 1}) for one, cities in placements.items()
+                WorkloadPlacement(one, cities, {"minReplicas": 1})
+                for one, cities in placements.items()
             ),
             networks=tuple(NetworkName("default", network) for network in networks),
-            status=changed.get("status", {}),
+            status=read_status(status),
+            stored_placements=read_stored_placements(status),
+            is_reported=bool(member_list(status, "placements")),
             deployments=deployments,
             holders={one.name: one.workload_uid for one in beside},
             served=changed.get("served", frozenset({"DFW", "LHR", "ORD"})),

@@ -2,7 +2,7 @@
 
 Time is virtual and a run is a function of its seed. The operator is wired by `wiring.py`, down to
 the bytes of its requests; only what is below its transports is simulated. Planes are called as the
-operator calls them (`plane_names`), projects by their name. Everything a scenario does goes through
+operator calls them (`planes`), projects by their name. Everything a scenario does goes through
 the user's own client and is written down as such.
 
     def test_something() -> None:
@@ -27,42 +27,43 @@ from simulated_operators.people import PeopledGround
 from simulated_operators.process import SimulatedProcess
 from typing_extensions import override
 
-from compute_management_operator.admission.review import Answer as Verdict
-from compute_management_operator.front_door import PATH
-from compute_management_operator.kinds import DEPLOYMENT, PROJECT
-from compute_management_operator.plane_names import HOME, HUB, ROOT, SINGLE
+from compute_management_operator.admission.review import AdmissionResult as Verdict
+from compute_management_operator.admission.webhook import PATH
+from compute_management_operator.planes import DEPLOYMENT, HOME, HUB, PROJECT, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
-from compute_management_operator.wiring import COMPONENT, Operator, Places, Ports
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.exchange import Answer, Transport
-from compute_operator_kit.keys import Kind, ObjectKey
-from compute_operator_kit.metrics_catalogue import EVERY_METRIC, MetricType
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.testing import FakeMeasures
-from compute_operator_kit.wire import (
+from compute_management_operator.wiring import COMPONENT, ManagementOperator
+from compute_operator_kit.apply.context import AlwaysLeading, Leadership
+from compute_operator_kit.client.rest import StreamingResponse, Transport
+from compute_operator_kit.config.loader import validate_settings
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.controller.ports import OperatorPorts
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.json import (
     Json,
     JsonMapping,
     JsonObject,
-    decode_object,
+    decode_json_object,
     member_int,
     member_list,
     member_object,
 )
-from compute_sim_planes.api_server.identity import User
+from compute_operator_kit.core.keys import Kind, ObjectKey, Role
+from compute_operator_kit.planes.endpoints import PlaneEndpoint, PlaneEndpoints
+from compute_operator_kit.telemetry.metrics_catalogue import EVERY_METRIC, MetricType
+from compute_operator_kit.testing.fakes import FakeMetrics
+from compute_sim_planes.api_server.admission.webhook_clients import RegisteredWebhooks
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
-from compute_sim_planes.clock import LoopReport, VirtualClock, run
-from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.faults.injection import CrashableProcess
+from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import History, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
+from compute_sim_planes.time.clock import LoopReport, VirtualClock, run
 from management_builders.definitions import KNOWN_KINDS, OTHER_KINDS, definitions, neighbours
 from management_builders.documents import (
     a_condition_document,
@@ -71,7 +72,7 @@ from management_builders.documents import (
     a_network_document,
     a_project_document,
 )
-from management_builders.found import (
+from management_builders.object_readers import (
     condition_of,
     key_of,
     key_to,
@@ -141,7 +142,7 @@ def single_settings(**members: Json) -> ManagementSettings:
 # --- processes ------------------------------------------------------------------------------------
 
 
-class Process(SimulatedProcess[Operator]):
+class Process(SimulatedProcess[ManagementOperator]):
     """One process of the management operator."""
 
     def __init__(
@@ -155,17 +156,17 @@ class Process(SimulatedProcess[Operator]):
         writes_events: bool = False,
     ) -> None:
         super().__init__(world, name, component=COMPONENT, clock=clock, writes_events=writes_events)
-        ports = Ports(
+        ports = OperatorPorts(
             connect=self.connect,
             clock=clock,
             random=world.clock.random(name),
-            places=Places(projects="https://milo.example"),
+            endpoints=PlaneEndpoints({Role.PROJECT: PlaneEndpoint("https://milo.example")}),
             leadership=leadership,
-            recorder=self,
-            measures=self.measures,
+            event_recorder=self,
+            metrics=self.measures,
             spans=self.spans,
         )
-        self.operator = Operator(settings, ports)
+        self.operator = ManagementOperator(settings, ports)
 
     async def admit(self, review: JsonObject) -> Verdict:
         return await self.operator.admission.review(review)
@@ -180,7 +181,7 @@ class _MiloDoor:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> StreamingResponse:
         return await self._milo.request(method, self._place + target, headers, body)
 
 
@@ -188,7 +189,7 @@ class _MiloDoor:
 
 
 class World(PeopledGround):
-    """Planes, and everybody who talks to them."""
+    """Planes, and all clients of them."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(clock, KNOWN_KINDS, others=OTHER_KINDS, faults=faults)
@@ -269,7 +270,7 @@ class World(PeopledGround):
         networks: tuple[str, ...] = ("default",),
         has_networking: bool = True,
     ) -> None:
-        """A plane with our kinds and no Project behind it: that of mode `single`, or of nobody."""
+        """A plane with our kinds and no Project: that of mode `single`, or an unknown one."""
         crds = definitions("networking.datumapis.com") if has_networking else definitions()
         await self.add_plane(name, *crds)
         if has_networking:
@@ -296,7 +297,7 @@ class World(PeopledGround):
         await self._definition(plane, "DELETE", f"{DEFINITIONS}{kind.plural}.{kind.group}")
 
     async def ask_for_admission(self, plane: str, process: Process) -> None:
-        """Has a plane ask this process about every Workload, as the webhook configuration says."""
+        """Registers this process as the webhook of a plane for every Workload."""
 
         async def answer(review: Manifest) -> Manifest:
             verdict = await process.admit(orjson.loads(orjson.dumps(review)))
@@ -313,8 +314,8 @@ class World(PeopledGround):
         target = f"{DEFINITIONS}{kind.plural}.{kind.group}"
         schema = "/spec/versions/0/schema/openAPIV3Schema"
         place = "".join(f"/properties/{name}" for name in path[:-1])
-        found = await self._definition(plane, "GET", target)
-        versions = spec_of(found)["versions"]
+        existing = await self._definition(plane, "GET", target)
+        versions = spec_of(existing)["versions"]
         parent: Json = versions[0] if isinstance(versions, list) else None
         for name in (
             "schema",
@@ -357,9 +358,9 @@ class World(PeopledGround):
         raw = b"".join([chunk async for chunk in answer.chunks()])
         await answer.close()
         assert answer.status in {200, 202}, raw
-        return decode_object(raw)
+        return decode_json_object(raw)
 
-    def transport(self, name: str, *, life: OperatorLife) -> Transport:
+    def transport(self, name: str, *, life: CrashableProcess) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
         way = self.between(name, self.way(name, self.operator_user))
         return self.faulty(way, name, life)
@@ -408,12 +409,12 @@ class World(PeopledGround):
         self, plane: str, name: str, namespace: str = "default", *, replicas: int = 1
     ) -> None:
         """What a cell would say about a deployment that runs, at its present generation."""
-        found = await self.get(plane, DEPLOYMENT, name, namespace)
+        existing = await self.get(plane, DEPLOYMENT, name, namespace)
         status = a_deployment_status(
             a_condition_document("Available", "True", "StableInstanceFound"),
             a_condition_document("ReplicasReady", "True", "ReplicasAvailable"),
             a_condition_document("Ready", "True", "ReplicasAvailable"),
-            observed=member_int(member_object(found, "metadata"), "generation"),
+            observed=member_int(member_object(existing, "metadata"), "generation"),
             replicas=replicas,
             desired=replicas,
             ready=replicas,
@@ -452,8 +453,8 @@ class Run:
 def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = True) -> Run:
     """Plays a scenario; the processes it made are stopped at its end.
 
-    A clean run leaves nothing behind: no task, no open answer, no exception nobody took, and no
-    line above a warning.
+    A clean run leaves nothing behind: no task, no open response, no exception that was not
+    retrieved, and no log line above a warning.
     """
     worlds: list[World] = []
     report = LoopReport()
@@ -478,14 +479,14 @@ def play(scenario: Scenario, *faults: Fault, seed: int = 1, is_clean: bool = Tru
 def assert_clean(done: Run) -> None:
     assert done.report.unhandled == []
     assert done.report.pending == []
-    assert done.history.open_answers == {}
+    assert done.history.open_responses == {}
     assert done.world.error_lines == []
     for process in done.world.processes:
         assert process.spans.open == []
         assert misfits(process.measures) == []
 
 
-def misfits(measures: FakeMeasures) -> list[str]:
+def misfits(measures: FakeMetrics) -> list[str]:
     """Measurements the catalogue does not have, or with other labels: they would be dropped."""
     by_type = {
         MetricType.COUNTER: [*measures.counts],
@@ -495,7 +496,7 @@ def misfits(measures: FakeMeasures) -> list[str]:
     known = {metric.name: (metric.type, set(metric.labels)) for metric in EVERY_METRIC}
     return [
         f"{kind} {name} {dict(labels)}"
-        for kind, found in by_type.items()
-        for name, labels in found
+        for kind, existing in by_type.items()
+        for name, labels in existing
         if known.get(name) != (kind, {label for label, _ in labels})
     ]

@@ -1,4 +1,4 @@
-"""Whatever a namespace holds, following the plan ends where the specification says, and stays.
+"""From any content of a namespace, the plan leads to the specified state, and stays there.
 
 The end is derived here from the words of management.md 3, not by the planner: a wrong planner would
 settle too, in the wrong place.
@@ -12,19 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from management_builders.workload import PLANE, UID, Builders
 
-from compute_management_operator.kinds import DEPLOYMENT
+from compute_management_operator.planes import DEPLOYMENT
 from compute_management_operator.workload.observe import (
-    Deployment,
-    Identity,
-    Placement,
-    Seen,
+    DeploymentIdentity,
+    ObservedWorkload,
+    WorkloadChild,
+    WorkloadPlacement,
     possible_names,
 )
 from compute_management_operator.workload.plan import plan
-from compute_operator_kit.intents import Delete, Emit, Ensure, Plan
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Metadata
-from compute_operator_kit.wire import JsonObject, decode_object, encode, member_object, member_text
+from compute_operator_kit.core.json import (
+    JsonObject,
+    decode_json_object,
+    encode,
+    member_object,
+    member_text,
+)
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Metadata
+from compute_operator_kit.intents.intents import Delete, Ensure, Plan, RecordEvent
 
 BUILD = Builders()
 CITIES = ("DFW", "dfw", "LHR", "ORD", "b-c", "c", "New York")
@@ -46,20 +52,20 @@ served = st.frozensets(st.sampled_from(CITIES))
 class Namespace:
     """What a namespace holds: deployments by name."""
 
-    deployments: dict[str, Deployment]
+    deployments: dict[str, WorkloadChild]
 
 
-def a_deployment(name: str, identity: Identity, uid: str) -> Deployment:
+def a_deployment(name: str, identity: DeploymentIdentity, uid: str) -> WorkloadChild:
     metadata = Metadata(name, "default", Uid(f"uid-of-{name}-{identity}"), "1", generation=1)
     key = ObjectKey(PLANE, DEPLOYMENT, "default", name)
-    return Deployment(key, metadata, uid, identity)
+    return WorkloadChild(key, metadata, uid, identity)
 
 
-def collapsed(found: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def collapsed(deployments: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Of codes equal ignoring case the first counts."""
     return {
         name: tuple({code.lower(): code for code in reversed(codes)}[low] for low in _lowers(codes))
-        for name, codes in found.items()
+        for name, codes in deployments.items()
     }
 
 
@@ -67,11 +73,14 @@ def _lowers(codes: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(code.lower() for code in codes))
 
 
-def see(wanted: dict[str, tuple[str, ...]], cities: frozenset[str], now: Namespace) -> Seen:
+def see(
+    desired: dict[str, tuple[str, ...]], cities: frozenset[str], now: Namespace
+) -> ObservedWorkload:
     """The moment as `observe` would give it."""
     empty = BUILD.a_moment(served=cities - {"New York"})
     listed = tuple(
-        Placement(name, codes, {"minReplicas": 1}) for name, codes in collapsed(wanted).items()
+        WorkloadPlacement(name, codes, {"minReplicas": 1})
+        for name, codes in collapsed(desired).items()
     )
     names = set(possible_names(empty.metadata, listed))
     return replace(
@@ -99,17 +108,17 @@ def follow(decided: Plan, now: Namespace) -> Namespace:
                 assert held[key.name].metadata.uid == uid
                 assert held[key.name].workload_uid == UID, "deleted somebody else's"
                 del held[key.name]
-            case Emit():
+            case RecordEvent():
                 pass
             case _:
                 raise AssertionError(f"unexpected: {intent}")
     return Namespace(held)
 
 
-def _identity(intent: Ensure) -> Identity:
-    whole: JsonObject = decode_object(encode(intent.wanted.whole))
+def _identity(intent: Ensure) -> DeploymentIdentity:
+    whole: JsonObject = decode_json_object(encode(intent.desired.replace))
     spec = member_object(whole, "spec")
-    return Identity(member_text(spec, "placementName"), member_text(spec, "cityCode"))
+    return DeploymentIdentity(member_text(spec, "placementName"), member_text(spec, "cityCode"))
 
 
 def is_writing(decided: Plan) -> bool:
@@ -118,27 +127,31 @@ def is_writing(decided: Plan) -> bool:
     )
 
 
-@given(wanted=placements, cities=served, found=existing)
+@given(desired=placements, cities=served, deployments=existing)
 def test_any_namespace_converges_to_what_the_spec_and_the_locations_say(
-    wanted: dict[str, tuple[str, ...]],
+    desired: dict[str, tuple[str, ...]],
     cities: frozenset[str],
-    found: dict[str, tuple[tuple[str, str], str]],
+    deployments: dict[str, tuple[tuple[str, str], str]],
 ) -> None:
     # Two deployments of one identity are a double that a person made: another test's matter.
-    taken: set[tuple[str, Identity]] = set()
-    held: dict[str, Deployment] = {}
-    for name, ((placement, city), uid) in found.items():
-        identity = Identity(placement, city)
+    taken: set[tuple[str, DeploymentIdentity]] = set()
+    held: dict[str, WorkloadChild] = {}
+    for name, ((placement, city), uid) in deployments.items():
+        identity = DeploymentIdentity(placement, city)
         if (uid, identity) not in taken:
             taken.add((uid, identity))
             held[name] = a_deployment(name, identity, uid)
     start = now = Namespace(held)
     for _ in range(ROUNDS):
-        decided = plan(see(wanted, cities, now))
+        decided = plan(see(desired, cities, now))
         now = follow(decided, now)
-    assert not is_writing(plan(see(wanted, cities, now))), "it does not settle"
+    assert not is_writing(plan(see(desired, cities, now))), "it does not settle"
 
-    named = {Identity(name, code) for name, codes in collapsed(wanted).items() for code in codes}
+    named = {
+        DeploymentIdentity(name, code)
+        for name, codes in collapsed(desired).items()
+        for code in codes
+    }
     before = {one.identity for one in start.deployments.values() if one.workload_uid == UID}
     placeable = {one for one in named if one.city_code in cities - {"New York"}}
     after = [one for one in now.deployments.values() if one.workload_uid == UID]

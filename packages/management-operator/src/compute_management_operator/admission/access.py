@@ -1,7 +1,7 @@
-"""Asks a project's own plane whether a user may use a network (api.md 12.3, rule 44).
+"""SubjectAccessReviews on a project plane: may the requester use a network (api.md 12.3, rule 44).
 
-The question is about the requester, with the groups, uid and extra of the request; asked in our own
-name it would grant what we may do. No answer is `FAILED`, never a yes.
+A review carries the groups, uid and extra of the request: in the operator's own name it would grant
+the operator's rights. A review that fails is `FAILED`, never allowed.
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from compute_api_types.validation import Review
-from compute_management_operator.kinds import NETWORK
-from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.kube import Kube
-from compute_operator_kit.metrics_server import ACCESS_REVIEW
-from compute_operator_kit.wire import JsonObject, member_object, member_text
+from compute_management_operator.planes import NETWORK
+from compute_operator_kit.client.interface import KubeClient
+from compute_operator_kit.core.errors import ReconcileError
+from compute_operator_kit.core.json import JsonObject, member_object, member_text
+from compute_operator_kit.process.metrics_server import ACCESS_REVIEW
 
-AT_ONCE: Final = 8  # a tenant names as many networks as an object has room for
+AT_ONCE: Final = 8  # one object may name hundreds of networks
 
 
 async def review_networks(
-    kube: Kube, user: JsonObject, namespace: str, networks: Iterable[str]
+    kube: KubeClient, user: JsonObject, namespace: str, networks: Iterable[str]
 ) -> Mapping[str, Review]:
-    """The answer for each network; those that were not answered in time are missing."""
-    answers: dict[str, Review] = {}
+    """The result for each network."""
+    results: dict[str, Review] = {}
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(network: str) -> None:
+    async def review(network: str) -> None:
         async with turn:
-            answers[network] = await _ask(kube, user, namespace, network)
+            results[network] = await _review(kube, user, namespace, network)
 
     async with asyncio.TaskGroup() as tasks:
         for network in networks:
-            tasks.create_task(ask(network), name=f"access to {network}")
-    return answers
+            tasks.create_task(review(network), name=f"access to {network}")
+    return results
 
 
-async def _ask(kube: Kube, user: JsonObject, namespace: str, network: str) -> Review:
+async def _review(kube: KubeClient, user: JsonObject, namespace: str, network: str) -> Review:
     try:
-        answer = await kube.review(ACCESS_REVIEW, _question(user, namespace, network))
+        reviewed = await kube.review(ACCESS_REVIEW, _review_body(user, namespace, network))
     except ReconcileError:
         return Review.FAILED
-    allowed = member_object(answer, "status").get("allowed") is True
+    allowed = member_object(reviewed, "status").get("allowed") is True
     return Review.ALLOWED if allowed else Review.DENIED
 
 
-def _question(user: JsonObject, namespace: str, network: str) -> JsonObject:
+def _review_body(user: JsonObject, namespace: str, network: str) -> JsonObject:
     attributes: JsonObject = {
         "verb": "use",
         "group": NETWORK.group,

@@ -1,4 +1,8 @@
-"""Reads caches of this replica for one admission: the plane it is about, and the cities served."""
+"""The project plane of one admission request, and the cities that it serves, from caches.
+
+There is no fallback to another plane: a Workload must not be admitted by the Locations of another
+project.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,19 @@ from compute_api_types.validation import (
     parse_project,
 )
 from compute_api_types.validation.facts import Cities
-from compute_management_operator.admission.request import Request
-from compute_management_operator.kinds import NETWORK
-from compute_management_operator.networking import (
-    Consulting,
-    Off,
-    consult,
-    served_cities,
-)
-from compute_management_operator.plane_names import SINGLE
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.keys import PlaneName, Role
-from compute_operator_kit.objects import Unreadable
+from compute_management_operator.admission.request import AdmissionRequest
+from compute_management_operator.networking import served_cities
+from compute_management_operator.planes import NETWORK, SINGLE
+from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsReader
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.keys import PlaneName, Role
+from compute_operator_kit.core.objects import Unreadable
 
 
-def observe_plane(request: Request, caches: Caches, *, is_single: bool) -> PlaneName | CannotDecide:
-    """The one plane whose facts decide; there is no other to fall back to."""
+def observe_plane(
+    request: AdmissionRequest, caches: Caches, *, is_single: bool
+) -> PlaneName | CannotDecide:
+    """The plane of the project that the request names, if it is engaged here."""
     project = SINGLE if is_single else parse_project(request.extra)
     if isinstance(project, CannotDecide):
         return project
@@ -33,13 +34,13 @@ def observe_plane(request: Request, caches: Caches, *, is_single: bool) -> Plane
     return plane if plane in caches.planes(Role.PROJECT) else derive_unavailable(project)
 
 
-def observe_cities(caches: Caches, plane: PlaneName, consulting: Consulting) -> Cities:
-    found = served_cities(caches, plane, consulting)
-    if isinstance(found, Off):
+def observe_cities(caches: Caches, plane: PlaneName, networking: OptionalKindsReader) -> Cities:
+    cities = served_cities(caches, plane, networking)
+    if isinstance(cities, Off):
         return NETWORKING_OFF
-    return UNREAD if isinstance(found, Unreadable) else found
+    return UNREAD if isinstance(cities, Unreadable) else cities
 
 
-def are_networks_checked(caches: Caches, plane: PlaneName, consulting: Consulting) -> bool:
-    """Whether the project has networks to ask about; one it cannot list still has rights."""
-    return not isinstance(consult(caches, plane, NETWORK, consulting), Off)
+def are_networks_checked(caches: Caches, plane: PlaneName, networking: OptionalKindsReader) -> bool:
+    """Whether rights to networks are reviewed; also where the Networks cannot be listed."""
+    return not isinstance(networking.read(caches, plane, NETWORK), Off)

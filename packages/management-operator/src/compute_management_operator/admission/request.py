@@ -1,18 +1,21 @@
-"""What an AdmissionReview asks, as a value; everything in it was written by somebody else."""
+"""The request of an AdmissionReview as a value.
+
+Objects are as the user sent them: no member has a known type, and a removal has no object.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_operator_kit.core.json import JsonObject, member_object
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One object that somebody wants to store."""
+class AdmissionRequest:
+    """One object to be stored."""
 
-    wanted: JsonObject
-    found: JsonObject | None  # as it is stored; None for a create
+    new: JsonObject
+    old: JsonObject | None  # the stored object; None for a create
     user: JsonObject  # `userInfo`
 
     @property
@@ -20,11 +23,11 @@ class Request:
         return member_object(self.user, "extra")
 
 
-def parse_request(review: JsonObject) -> Request | None:
-    """The request of an AdmissionReview; None for a removal, about which nothing is checked."""
+def parse_request(review: JsonObject) -> AdmissionRequest | None:
+    """None for a removal, of which nothing is checked."""
     request = member_object(review, "request")
-    wanted, found = request.get("object"), request.get("oldObject")
-    if not isinstance(wanted, dict):
+    new, old = request.get("object"), request.get("oldObject")
+    if not isinstance(new, dict):
         return None
     user = member_object(request, "userInfo")
-    return Request(wanted, found if isinstance(found, dict) else None, user)
+    return AdmissionRequest(new, old if isinstance(old, dict) else None, user)

@@ -1,4 +1,8 @@
-"""Judges one admission request: gathers what the rules need, asks them, and says it on the wire."""
+"""The review of one Workload: facts from caches and access reviews, then the validation rules.
+
+A fact that cannot be read is passed on as such, so that the rules refuse or allow on purpose; the
+answer comes before the API server's timeout, after which the request would fail as a whole.
+"""
 
 from __future__ import annotations
 
@@ -30,115 +34,117 @@ from compute_management_operator.admission.observe import (
     observe_cities,
     observe_plane,
 )
-from compute_management_operator.admission.request import Request, parse_request
-from compute_management_operator.assembly import Tools
-from compute_management_operator.networking_switch import NetworkingSwitch
-from compute_operator_kit.errors import PlaneGoneError
-from compute_operator_kit.keys import PlaneName
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.measures import Measures
-from compute_operator_kit.reach import Reach
-from compute_operator_kit.wire import JsonMapping, JsonObject, member_object, member_text
+from compute_management_operator.admission.request import AdmissionRequest, parse_request
+from compute_management_operator.dependencies import Dependencies
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.controller.context import OperatorContext
+from compute_operator_kit.core.errors import PlaneGoneError
+from compute_operator_kit.core.json import JsonMapping, JsonObject, member_object, member_text
+from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.core.metrics import MetricsPort
+from compute_operator_kit.planes.optional_kinds import OptionalKinds
 
 NAME: Final = "admission"
-WRITER: Final = Writer(NAME, "compute-admission")
+WRITER: Final = FieldOwner(NAME, "compute-admission")
 REQUESTS: Final = "compute_admission_requests_total"
-# The API server waits 5 s (api.md 12.1); an answer that comes later helps nobody.
+# The API server waits 5 s (api.md 12.1) and discards a later answer.
 ANSWER_WITHIN: Final = timedelta(seconds=4)
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """May be stored; the warnings are shown to whoever sent it."""
+class AdmissionAllowed:
+    """May be stored; the user sees the warnings."""
 
     reason: str
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """Must not be stored, for what it says."""
+class AdmissionRefused:
+    """Must not be stored: its content breaks a rule."""
 
     status: JsonMapping
     reason: str = "Invalid"
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """Must be tried again, or names no project."""
+class AdmissionUndecided:
+    """Cannot be decided now, or names no project."""
 
     status: JsonMapping
     reason: str
 
 
-Answer: TypeAlias = Admitted | Refused | Undecided
-_RESULTS: Final = {Admitted: "allowed", Refused: "denied", Undecided: "error"}
+AdmissionResult: TypeAlias = AdmissionAllowed | AdmissionRefused | AdmissionUndecided
+_RESULTS: Final = {
+    AdmissionAllowed: "allowed",
+    AdmissionRefused: "denied",
+    AdmissionUndecided: "error",
+}
 
 
 class Admission:
-    """Answers AdmissionReviews for Workloads, from this replica's caches."""
+    """Reviews Workloads from the caches of this replica."""
 
-    def __init__(self, tools: Tools, networking: NetworkingSwitch) -> None:
-        self._reach: Reach = tools.reach
-        self._measures: Measures = tools.measures
-        self._consulting = networking.consulting
-        self._is_single = tools.settings.is_single
+    def __init__(self, deps: Dependencies, networking: OptionalKinds) -> None:
+        self._context: OperatorContext = deps.context
+        self._metrics: MetricsPort = deps.metrics
+        self._networking = networking.reader
+        self._is_single = deps.settings.is_single
 
-    async def review(self, review: JsonObject) -> Answer:
-        answer = await self._judge(parse_request(review))
-        self._measures.count(REQUESTS, result=_RESULTS[type(answer)], reason=answer.reason)
-        return answer
+    async def review(self, review: JsonObject) -> AdmissionResult:
+        result = await self._review(parse_request(review))
+        self._metrics.count(REQUESTS, result=_RESULTS[type(result)], reason=result.reason)
+        return result
 
-    async def _judge(self, request: Request | None) -> Answer:
-        if request is None or is_admitted_unread(request.wanted, request.found):
-            # Finalizers always come off: nothing is read, so nothing can stand in the way.
-            return Admitted("Unread")
-        plane = observe_plane(request, self._reach.caches, is_single=self._is_single)
+    async def _review(self, request: AdmissionRequest | None) -> AdmissionResult:
+        if request is None or is_admitted_unread(request.new, request.old):
+            # Nothing is read for these, so that a finalizer can always be removed.
+            return AdmissionAllowed("Unread")
+        plane = observe_plane(request, self._context.caches, is_single=self._is_single)
         if isinstance(plane, CannotDecide):
             return _undecided(plane)
         try:
-            facts = await self._gather(request, plane)
+            facts = await self._read_facts(request, plane)
         except PlaneGoneError:
             return _undecided(derive_unavailable(plane))
-        return judge(request, facts)
+        return decide(request, facts)
 
-    async def _gather(self, request: Request, plane: PlaneName) -> Facts:
+    async def _read_facts(self, request: AdmissionRequest, plane: PlaneName) -> Facts:
         cities: Cities = UNREAD
-        if needs_locations(request.wanted, request.found):
-            cities = observe_cities(self._reach.caches, plane, self._consulting)
+        if needs_locations(request.new, request.old):
+            cities = observe_cities(self._context.caches, plane, self._networking)
         return Facts(plane, cities, await self._reviews(request, plane))
 
-    async def _reviews(self, request: Request, plane: PlaneName) -> Reviews:
-        if not are_networks_checked(self._reach.caches, plane, self._consulting):
+    async def _reviews(self, request: AdmissionRequest, plane: PlaneName) -> Reviews:
+        if not are_networks_checked(self._context.caches, plane, self._networking):
             return NETWORKING_OFF
-        networks = networks_to_review(request.wanted, request.found)
-        return await self._ask(request, plane, networks) if networks else {}
+        networks = networks_to_review(request.new, request.old)
+        return await self._review_networks(request, plane, networks) if networks else {}
 
-    async def _ask(
-        self, request: Request, plane: PlaneName, networks: tuple[str, ...]
+    async def _review_networks(
+        self, request: AdmissionRequest, plane: PlaneName, networks: tuple[str, ...]
     ) -> Mapping[str, Review]:
-        kube = self._reach.kube(plane, WRITER)
-        namespace = member_text(member_object(request.wanted, "metadata"), "namespace")
+        kube = self._context.kube(plane, WRITER)
+        namespace = member_text(member_object(request.new, "metadata"), "namespace")
         try:
             async with asyncio.timeout(ANSWER_WITHIN.total_seconds()):
                 return await review_networks(kube, request.user, namespace, networks)
         except TimeoutError:
-            return {}  # an answer that is missing is one that could not be had
+            return {}  # to the rules, a missing review is a failed one
 
 
-def judge(request: Request, facts: Facts) -> Answer:
-    """The verdict of the rules; pure."""
-    found: tuple[FieldError, ...] | CannotDecide = review_workload(
-        request.wanted, request.found, facts
-    )
-    if isinstance(found, CannotDecide):
-        return _undecided(found)
-    if found:
-        return Refused(derive_denial(request.wanted, found).as_status())
-    return Admitted("Valid", warnings(request.wanted))
+def decide(request: AdmissionRequest, facts: Facts) -> AdmissionResult:
+    """The result of the rules; pure."""
+    errors: tuple[FieldError, ...] | CannotDecide = review_workload(request.new, request.old, facts)
+    if isinstance(errors, CannotDecide):
+        return _undecided(errors)
+    if errors:
+        return AdmissionRefused(derive_denial(request.new, errors).as_status())
+    return AdmissionAllowed("Valid", warnings(request.new))
 
 
-def _undecided(why: CannotDecide) -> Undecided:
+def _undecided(why: CannotDecide) -> AdmissionUndecided:
     reason = "InternalError"
     status: JsonMapping = {
         "status": "Failure",
@@ -146,4 +152,4 @@ def _undecided(why: CannotDecide) -> Undecided:
         "reason": reason,
         "code": why.code,
     }
-    return Undecided(status, reason)
+    return AdmissionUndecided(status, reason)

@@ -1,36 +1,31 @@
-"""Reads a quota claim and what is known about it: whose slot its name is, and which cell it names.
+"""A quota claim, the deployment of its slot and the cell that it names, as typed values.
 
-Prevents a decision on what a claim states alone: labels and names can be written by a cell or by a
-tenant, the deployment and its city come from the project's cache, the city of a cell from the hub.
+Labels and names can be written by a cell or by a tenant, so a claim alone decides nothing: the
+deployment and its city come from the project's cache, the city of a cell from the hub.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from compute_api_types import conditions, labels, names, reasons
-from compute_management_operator import hub_indexes
-from compute_management_operator.kinds import CLUSTER, DEPLOYMENT
-from compute_management_operator.outlines import DEPLOYMENT_OUTLINE
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.objects import Absent, Metadata, Snapshot
-from compute_operator_kit.wire import (
-    JsonObject,
-    member_int,
-    member_list,
-    member_object,
-    member_text,
-)
+from compute_management_operator.hub import indexes
+from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
+from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB
+from compute_management_operator.stored_status import StoredCondition
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.json import member_int, member_list, member_object, member_text
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot
 
 OUR_RESOURCES: Final = "compute.datumapis.com/"
 
 
 class Backing(StrEnum):
-    """What stands behind a claim that names a cell."""
+    """The deployment that backs a claim, compared with the cell that the claim names."""
 
     BACKED = "backed"  # the slot of a deployment in the city of that cell
     MISPLACED = "misplaced"  # the slot of a deployment in another city
@@ -38,31 +33,31 @@ class Backing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A ResourceClaim, as far as its owner matters."""
+class ProjectClaim:
+    """A ResourceClaim: the slot of its name, the cell of its label."""
 
     key: ObjectKey
     uid: Uid
     resource_version: str
     cell: str  # as its label names it; "" where it names none
     slot: tuple[str, int] | None  # deployment and ordinal; None: not a name of ours
-    is_compute: bool  # asks for compute resources alone
+    is_compute: bool  # requests compute resources and no others
 
     @property
-    def place(self) -> str:
+    def claim_key(self) -> str:
         return f"{self.key.namespace}/{self.key.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A deployment of a project: its city and how many replicas it asks for."""
+class PlacedSlot:
+    """A deployment of a project: its city and the replicas it asks for."""
 
     city_code: str
     replicas: int
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class SlotHolder:
     """The Cluster that a claim names."""
 
     key: ObjectKey
@@ -71,25 +66,25 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An Instance that is held by another cell's claim, and that claim, at one moment."""
+class ObservedClaim:
+    """An Instance that is held back by another cell's claim, and that claim, at one moment."""
 
     key: ObjectKey  # of the hub Instance
     project: PlaneName
-    claim: Claim | Absent
-    placed: Placed
-    holder: Holder | Absent
+    claim: ProjectClaim | Absent
+    placed: PlacedSlot
+    holder: SlotHolder | Absent
     is_served: bool  # a Cluster carries the city of the deployment
     operator: ObjectKey
-    idle_looks: int = 0  # looks in a row that found nothing to remove
+    idle_reads: int = 0  # reads in a row that showed nothing to remove
 
 
-def read_claim(snapshot: Snapshot) -> Claim:
+def read_claim(snapshot: Snapshot) -> ProjectClaim:
     metadata = snapshot.metadata
     instance = names.parse_claim_name(metadata.name)
     requests = member_list(member_object(snapshot.decode(), "spec"), "requests")
     asked = [member_text(one, "resourceType") for one in requests if isinstance(one, dict)]
-    return Claim(
+    return ProjectClaim(
         key=snapshot.key,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
@@ -99,27 +94,29 @@ def read_claim(snapshot: Snapshot) -> Claim:
     )
 
 
-def find_placed(caches: Caches, plane: PlaneName, namespace: str, name: str) -> Placed | Absent:
-    """The deployment of that name, by the cache; read it only where the cache is complete."""
-    entry = caches.view(plane, DEPLOYMENT).entry(namespace, name)
+def find_placed(caches: Caches, plane: PlaneName, namespace: str, name: str) -> PlacedSlot | Absent:
+    """The deployment of that name in the cache, which must be complete."""
+    entry = caches.lister(plane, DEPLOYMENT).entry(namespace, name)
     if entry is None:
         return Absent()
-    spec = member_object(DEPLOYMENT_OUTLINE.read(entry.snapshot), "spec")
+    spec = member_object(DEPLOYMENT_DECODER.read(entry.snapshot), "spec")
     replicas = member_int(member_object(spec, "scaleSettings"), "minReplicas")
-    return Placed(hub_indexes.find_value(entry, hub_indexes.CITY), replicas)
+    return PlacedSlot(indexes.find_value(entry, indexes.CITY), replicas)
 
 
-def read_holder(key: ObjectKey, metadata: Metadata) -> Holder:
-    return Holder(key, metadata.uid, hub_indexes.read_routing(metadata))
+def read_holder(key: ObjectKey, metadata: Metadata) -> SlotHolder:
+    return SlotHolder(key, metadata.uid, indexes.read_routing(metadata))
 
 
-def find_holder(caches: Caches, cell: str) -> Holder | Absent:
-    entry = caches.view(HUB, CLUSTER).entry("", cell)
+def find_holder(caches: Caches, cell: str) -> SlotHolder | Absent:
+    entry = caches.lister(HUB, CLUSTER).entry("", cell)
     return Absent() if entry is None else read_holder(entry.key, entry.metadata)
 
 
-def judge_backing(claim: Claim, placed: Placed | Absent, holder: Holder | Absent) -> Backing:
-    """By the deployment that its name leads to and the city of the cell it names. Pure."""
+def derive_backing(
+    claim: ProjectClaim, placed: PlacedSlot | Absent, holder: SlotHolder | Absent
+) -> Backing:
+    """By the deployment of its slot and the city of the cell that it names. Pure."""
     if claim.slot is None or isinstance(placed, Absent):
         return Backing.UNBACKED
     city = "" if isinstance(holder, Absent) else holder.city_code
@@ -128,9 +125,7 @@ def judge_backing(claim: Claim, placed: Placed | Absent, holder: Holder | Absent
     return Backing.BACKED if claim.slot[1] < placed.replicas else Backing.UNBACKED
 
 
-def is_held_back(status: JsonObject) -> bool:
-    """Whether an Instance reports that its claim cannot be made or belongs to another cell."""
-    for entry in member_list(status, "conditions"):
-        if isinstance(entry, dict) and member_text(entry, "type") == conditions.QUOTA_GRANTED:
-            return member_text(entry, "reason") == reasons.QUOTA_MISCONFIGURED
-    return False
+def is_held_back(stored: Iterable[StoredCondition]) -> bool:
+    """Whether an Instance reports that its claim cannot be created or belongs to another cell."""
+    granted = conditions.find(stored, conditions.QUOTA_GRANTED)
+    return granted is not None and granted.reason == reasons.QUOTA_MISCONFIGURED

@@ -1,8 +1,8 @@
-"""Removes a claim that takes the place of a slot of another city. Pure (management.md 8.6).
+"""Removal of a claim that holds the slot of another city. Pure (management.md 8.6).
 
-Prevents that one cell keeps the Instances of another from their quota. Removed is only a claim of
-our name form for compute resources alone, that names a cell which does not serve the city of the
-deployment, while another does; its UID and version are preconditions.
+Without it one cell keeps the Instances of another from their quota. Only a claim with a name of our
+form, for compute resources alone, is removed, if its cell does not serve the city of the deployment
+and another cell does; its UID and version are preconditions.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from datetime import timedelta
 from typing import Final
 
 from compute_api_types import reasons
+from compute_management_operator.claims.delays import FIRST_READ, LAST_READ
 from compute_management_operator.claims.observe import (
     Backing,
-    Claim,
-    Seen,
-    judge_backing,
+    ObservedClaim,
+    ProjectClaim,
+    derive_backing,
 )
-from compute_operator_kit.intents import Delete, Emit, Plan, Wait
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Absent
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import Delete, Plan, RecordEvent, RequeueAfter
 
 ACTION: Final = "RemovingClaim"
-# A cell looks at a slot that another holds every 15 s (quota.md B5).
-FIRST_LOOK: Final = timedelta(seconds=5)
-LAST_LOOK: Final = timedelta(minutes=5)  # while looks find nothing to remove
 
 
-def plan(seen: Seen) -> Plan:
+def plan(seen: ObservedClaim) -> Plan:
     claim = seen.claim
     if isinstance(claim, Absent) or not is_removable(seen, claim):
-        return Plan.of(Wait(seen.key, reasons.QUOTA_MISCONFIGURED, delay_of(seen.idle_looks)))
+        return Plan.of(
+            RequeueAfter(seen.key, reasons.QUOTA_MISCONFIGURED, delay_of(seen.idle_reads))
+        )
     removal = Delete(
         claim.key,
         claim.uid,
@@ -38,7 +38,7 @@ def plan(seen: Seen) -> Plan:
         resource_version=claim.resource_version,
     )
     about, uid = report_to(seen)
-    event = Emit(
+    event = RecordEvent(
         about,
         uid,
         reasons.MISPLACED_CLAIM_REMOVED,
@@ -47,30 +47,32 @@ def plan(seen: Seen) -> Plan:
         type="Warning",
         after=removal,
     )
-    return Plan.of(removal, event, Wait(seen.key, reasons.MISPLACED_CLAIM_REMOVED, FIRST_LOOK))
+    return Plan.of(
+        removal, event, RequeueAfter(seen.key, reasons.MISPLACED_CLAIM_REMOVED, FIRST_READ)
+    )
 
 
-def is_removable(seen: Seen, claim: Claim) -> bool:
+def is_removable(seen: ObservedClaim, claim: ProjectClaim) -> bool:
     if not claim.cell or not claim.is_compute or not seen.is_served:
         return False
-    return judge_backing(claim, seen.placed, seen.holder) is Backing.MISPLACED
+    return derive_backing(claim, seen.placed, seen.holder) is Backing.MISPLACED
 
 
-def delay_of(idle_looks: int) -> timedelta:
+def delay_of(idle_reads: int) -> timedelta:
     """5 s, doubling to 5 min."""
-    return min(LAST_LOOK, FIRST_LOOK * (1 << min(idle_looks, 16)))
+    return min(LAST_READ, FIRST_READ * (1 << min(idle_reads, 16)))
 
 
-def report_to(seen: Seen) -> tuple[ObjectKey, Uid]:
+def report_to(seen: ObservedClaim) -> tuple[ObjectKey, Uid]:
     """The Cluster of the cell; where there is none, the operator's own Deployment."""
     if isinstance(seen.holder, Absent):
         return seen.operator, Uid("")
     return seen.holder.key, seen.holder.uid
 
 
-def describe(seen: Seen, claim: Claim) -> str:
+def describe(seen: ObservedClaim, claim: ProjectClaim) -> str:
     return (
-        f'ResourceClaim "{claim.place}" of project "{seen.project}" named cell "{claim.cell}" and '
-        f'took the place of a slot in city "{seen.placed.city_code}", which that cell does not '
+        f'ResourceClaim "{claim.claim_key}" of project "{seen.project}" named cell "{claim.cell}" '
+        f'and took the place of a slot in city "{seen.placed.city_code}", which that cell does not '
         "serve; it was removed"
     )

@@ -1,11 +1,12 @@
-"""Projects at the Milo root → planes that are engaged and disengaged at run time (management.md 9).
+"""The discovery controller: planes are engaged and disengaged by the Projects at the Milo root
+(management.md 9).
 
 ```
 observe     one Project, and whether its plane is engaged
 plan        engage · disengage · leave as it is
-engaging    how long it takes, and how many planes are at work
+progress    how long engagement takes, and how many planes are engaged
 ```
 
-Runs on every replica, not only on the leader: a new leader finds its caches filled, and admission
-is asked of followers too.
+It runs on every replica, not only on the leader: otherwise a new leader would start with empty
+caches, and followers, which serve admission from them too, would have none.
 """

@@ -1,4 +1,7 @@
-"""The discovery controller, assembled. It writes to no plane, so it needs no Lease."""
+"""The discovery controller, assembled: a watch on Projects, and changes of the plane registry.
+
+It writes to no plane, so it runs without the Lease.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +9,43 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, TypeAlias, assert_never
 
-from compute_management_operator.assembly import Tools
-from compute_management_operator.discovery.engaging import LATE_AFTER, Engaging
+from compute_management_operator.dependencies import Dependencies
+from compute_management_operator.discovery.delays import ENGAGE_LATE_AFTER
 from compute_management_operator.discovery.observe import (
     PROJECT_INDEXES,
     observe,
     ready_projects,
 )
 from compute_management_operator.discovery.plan import Decision, Disengage, Engage, Leave, plan
-from compute_management_operator.kinds import PROJECT
-from compute_management_operator.plane_names import ROOT, SINGLE
-from compute_operator_kit.clock import ZERO
-from compute_operator_kit.controller import Controller, Watch
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.parts import Part
-from compute_operator_kit.planes import Plane, Watched
-from compute_operator_kit.reach import Reach
-from compute_operator_kit.reconcile import Pass, Result
+from compute_management_operator.discovery.progress import EngageProgress
+from compute_management_operator.planes import PROJECT, ROOT, SINGLE
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.controller.context import OperatorContext
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result
+from compute_operator_kit.controller.registration import ControllerSetup
+from compute_operator_kit.controller.spec import Controller, Watch
+from compute_operator_kit.core.clock import ZERO
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.planes.registry import CachedKind, Plane
 
 NAME: Final = "discovery"
-WRITER: Final = Writer(NAME, "compute-discovery")
+WRITER: Final = FieldOwner(NAME, "compute-discovery")
 
-# A project's plane, from its name and the uid of its Project.
+# The plane of a project, by its name and the uid of its Project.
 DescribePlane: TypeAlias = Callable[[str, str], Plane]
 
 
 class Discovery:
-    """Carries decisions out in the registry of planes."""
+    """Applies decisions to the registry of planes."""
 
-    def __init__(self, reach: Reach, engaging: Engaging, describe: DescribePlane) -> None:
-        self._reach = reach
-        self._engaging = engaging
+    def __init__(
+        self, context: OperatorContext, progress: EngageProgress, describe: DescribePlane
+    ) -> None:
+        self._context = context
+        self._progress = progress
         self._describe = describe
 
-    async def reconcile(self, key: ObjectKey, work: Pass) -> Result:
+    async def reconcile(self, key: ObjectKey, work: ReconcileContext) -> Result:
         with work.spans.step("observe"):
             seen = observe(key, work.caches, self._find_engaged)
         if seen is None:
@@ -53,55 +58,54 @@ class Discovery:
     async def _apply(self, decision: Decision, plane: PlaneName) -> Result:
         match decision:
             case Engage(name=name, uid=uid):
-                self._engaging.begin(plane)
-                # What runs for the plane from now on is no part of this pass: neither the keys of
-                # its log lines nor its span.
-                Context().run(self._reach.planes.engage, self._describe(name, uid))
-                return Result(LATE_AFTER)
+                self._progress.begin(plane)
+                # Tasks of the plane must not inherit the log fields and the span of this reconcile.
+                Context().run(self._context.planes.engage, self._describe(name, uid))
+                return Result(ENGAGE_LATE_AFTER)
             case Disengage():
-                await self._reach.planes.disengage(plane)
-                return Result(ZERO)  # a project that took the name is engaged by the next pass
+                await self._context.planes.disengage(plane)
+                return Result(ZERO)  # the next reconcile engages a new project of the same name
             case Leave():
-                return Result(self._engaging.look(plane))
+                return Result(self._progress.check(plane))
             case _:
                 assert_never(decision)
 
     def _find_engaged(self, plane: PlaneName) -> str | None:
-        found = self._reach.planes.find(plane)
-        return None if found is None else found.plane.uid
+        engaged = self._context.planes.find(plane)
+        return None if engaged is None else engaged.plane.uid
 
 
-def build(tools: Tools, describe: DescribePlane) -> Part:
-    engaging = Engaging(
-        tools.reach,
-        tools.clock,
-        tools.measures,
-        lambda: ready_projects(ROOT, tools.reach.caches),
+def build(deps: Dependencies, describe: DescribePlane) -> ControllerSetup:
+    progress = EngageProgress(
+        deps.context,
+        deps.clock,
+        deps.metrics,
+        lambda: ready_projects(ROOT, deps.context.caches),
     )
-    discovery = Discovery(tools.reach, engaging, describe)
+    discovery = Discovery(deps.context, progress, describe)
     controller = Controller(
         name=NAME,
-        writer=WRITER,
+        owner=WRITER,
         watches=(Watch(Role.ROOT, PROJECT),),
         reconcile=discovery.reconcile,
-        share=_share_of_its_own,
-        deadline=tools.settings.clients.reconcile_timeout,
+        fairness_key=_fairness_by_name,
+        deadline=deps.settings.clients.reconcile_timeout,
     )
-    return Part(
+    return ControllerSetup(
         controller=controller,
-        watched=(Watched(Role.ROOT, PROJECT, indexes=PROJECT_INDEXES),),
-        listeners=(engaging,),
-        report=engaging.report,
+        cached_kinds=(CachedKind(Role.ROOT, PROJECT, indexes=PROJECT_INDEXES),),
+        listeners=(progress,),
+        update_gauges=progress.update_gauges,
     )
 
 
-def build_single(tools: Tools) -> Part:
-    """Mode `single`: the one project is known from the start, and nothing is looked for."""
-    engaging = Engaging(tools.reach, tools.clock, tools.measures, lambda: frozenset({SINGLE}))
-    engaging.begin(SINGLE)
-    return Part(listeners=(engaging,), report=engaging.report)
+def build_single(deps: Dependencies) -> ControllerSetup:
+    """Mode `single`: the only project is configured, and no Projects are watched."""
+    progress = EngageProgress(deps.context, deps.clock, deps.metrics, lambda: frozenset({SINGLE}))
+    progress.begin(SINGLE)
+    return ControllerSetup(listeners=(progress,), update_gauges=progress.update_gauges)
 
 
-def _share_of_its_own(key: ObjectKey, _: object) -> str:
+def _fairness_by_name(key: ObjectKey, _: object) -> str:
     """Every project takes turns with every other: engaging one never waits for another."""
     return key.name

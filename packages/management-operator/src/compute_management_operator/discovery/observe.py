@@ -1,4 +1,8 @@
-"""Reads the cache of the Milo root: one Project, and the plane that bears its name here."""
+"""One Project from the cache of the Milo root, and the engaged plane of its name.
+
+While the list of Projects is not complete there is no observation at all: otherwise a root that
+cannot be read would disengage every project.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,16 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from compute_api_types.conditions import READY
-from compute_management_operator.kinds import PROJECT
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.indexing import IndexFunction
-from compute_operator_kit.keys import ObjectKey, PlaneName
-from compute_operator_kit.objects import Absent, Metadata, Unreadable
-from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
+from compute_management_operator.planes import PROJECT
+from compute_management_operator.stored_status import read_conditions
+from compute_operator_kit.cache.indexers import IndexFunction
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.json import JsonObject, member_object
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot, Unreadable
 
 READINESS: Final = "readiness"
-"""Index of Projects: `ready` for those whose plane can be engaged."""
+"""Index of Projects: `ready` for those with a plane that can be engaged."""
 IS_READY: Final = "ready"
 
 # The uid of the Project a plane was engaged for; None while no plane of that name is engaged.
@@ -23,7 +28,7 @@ FindEngaged: TypeAlias = Callable[[PlaneName], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class RootProject:
     """A Project that exists."""
 
     uid: str
@@ -31,35 +36,40 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedProject:
     """One Project at one moment."""
 
     name: str
-    project: Project | Absent
+    project: RootProject | Absent
     engaged_uid: str | None
 
 
-def observe(key: ObjectKey, caches: Caches, find_engaged: FindEngaged) -> Seen | None:
-    """None while the root's list cannot be believed: not knowing ends nobody's service."""
-    view = caches.view(key.plane, PROJECT)
-    found = view.get("", key.name)
-    if isinstance(found, Unreadable):
+def observe(key: ObjectKey, caches: Caches, find_engaged: FindEngaged) -> ObservedProject | None:
+    """None while the root's list is not complete."""
+    project = caches.lister(key.plane, PROJECT).get("", key.name)
+    if isinstance(project, Unreadable):
         return None
     engaged = find_engaged(PlaneName(key.name))
-    if isinstance(found, Absent):
-        return Seen(key.name, found, engaged)
-    return Seen(key.name, Project(found.metadata.uid, is_ready(found.decode())), engaged)
+    if isinstance(project, Absent):
+        return ObservedProject(key.name, project, engaged)
+    return ObservedProject(
+        key.name, RootProject(project.metadata.uid, is_ready(project.decode())), engaged
+    )
+
+
+def is_project_deleting(caches: Caches, plane: PlaneName) -> bool:
+    """Whether the Project of a plane is being deleted; False where no root is engaged."""
+    for root in caches.planes(Role.ROOT):
+        project = caches.lister(root, PROJECT).get("", plane)
+        if isinstance(project, Snapshot) and project.metadata.is_deleting:
+            return True
+    return False
 
 
 def is_ready(body: JsonObject) -> bool:
-    """Milo leaves this True while a Project is deleted."""
-    conditions = member_list(member_object(body, "status"), "conditions")
-    return any(
-        isinstance(one, dict)
-        and member_text(one, "type") == READY
-        and member_text(one, "status") == "True"
-        for one in conditions
-    )
+    """Whether a Project is Ready; Milo leaves the condition True while the Project is deleted."""
+    conditions = read_conditions(member_object(body, "status"))
+    return any(one.type == READY and one.status == "True" for one in conditions)
 
 
 def index_by_readiness(_: Metadata, body: JsonObject) -> Iterable[str]:
@@ -70,6 +80,6 @@ PROJECT_INDEXES: Final[dict[str, IndexFunction]] = {READINESS: index_by_readines
 
 
 def ready_projects(root: PlaneName, caches: Caches) -> frozenset[str]:
-    """Names of all Projects that say they are ready."""
-    entries = caches.view(root, PROJECT).entries_by_index(READINESS, IS_READY)
+    """Names of all Projects that are Ready."""
+    entries = caches.lister(root, PROJECT).entries_by_index(READINESS, IS_READY)
     return frozenset(entry.key.name for entry in entries)

@@ -1,9 +1,8 @@
-"""Reads caches: one Workload and all it depends on in its project, at one moment.
+"""One Workload and all it depends on in its project, read from caches at one moment.
 
-What cannot be read is a value of its own here (`Unreadable`), never an empty list: a missing list
-must not look like a missing city. Objects may have bypassed admission, so every field is read as if
-it could be anything. Only what this Workload is about is looked up and decoded: a pass must not
-grow with its neighbours.
+What cannot be read is `Unreadable`, never an empty list: a missing list of Locations must not read
+as a missing city. Objects may have bypassed admission, so a field may have any type. Only objects
+of this Workload are decoded: the time of a reconcile must not grow with the project.
 """
 
 from __future__ import annotations
@@ -14,49 +13,59 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
-from compute_api_types import labels, names
-from compute_management_operator.kinds import DEPLOYMENT, NETWORK, PROJECT, WORKLOAD
-from compute_management_operator.networking import Consulting, Off, consult, served_cities
-from compute_management_operator.outlines import DEPLOYMENT_OUTLINE, WORKLOAD_OUTLINE
-from compute_operator_kit.cache import Caches, View
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable, cut_member
-from compute_operator_kit.wire import (
+from compute_api_types import conditions, labels, names
+from compute_management_operator.discovery.observe import is_project_deleting
+from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER, WORKLOAD_DECODER
+from compute_management_operator.networking import served_cities
+from compute_management_operator.planes import DEPLOYMENT, NETWORK, WORKLOAD
+from compute_management_operator.stored_status import (
+    NO_STATUS,
+    StoredCondition,
+    StoredStatus,
+    find_condition,
+    read_status,
+)
+from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsReader
+from compute_operator_kit.cache.store import Caches, Lister
+from compute_operator_kit.core.json import (
     Encoded,
     Json,
     JsonObject,
     JsonValue,
+    member_int,
     member_list,
     member_object,
     member_text,
 )
+from compute_operator_kit.core.keys import ObjectKey, PlaneName
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot, Unreadable, cut_member
 
 DEPLOYMENTS_BY_WORKLOAD: Final = "workload"
 """Index of WorkloadDeployments: the uid of the Workload they belong to."""
 
 
-NOT_LOOKED: Final = Unreadable("NotLooked")
+NOT_READ: Final = Unreadable("NotLooked")
 
-# The hub namespace of a project namespace, as far as the deployments beside it prove it.
-FindHubNamespace: TypeAlias = Callable[[str, View], str]
+# The hub namespace of a project namespace; "" unless a deployment in the cache proves its UID.
+FindHubNamespace: TypeAlias = Callable[[str, Lister], str]
 
 
-def find_none(_: str, __: View) -> str:
+def find_none(_: str, __: Lister) -> str:
     """Nothing is federated."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """What makes a deployment the one of a placement and a city; found by this, never by name."""
+class DeploymentIdentity:
+    """The placement and city of a deployment, by which it is matched; names may be of others."""
 
     placement: str
     city_code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """One placement of the spec, its cities collapsed: case makes no second city."""
+class WorkloadPlacement:
+    """One placement of the spec; city codes that differ only in case are one city."""
 
     name: str
     city_codes: tuple[str, ...]
@@ -76,14 +85,34 @@ class NetworkName:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
-    """A WorkloadDeployment of this project, as far as the Workload is concerned."""
+class ChildStatus:
+    """The part of a deployment's status from which the Workload's is derived.
+
+    A counter that is no number, or below 0, is 0.
+    """
+
+    replicas: int = 0
+    desired_replicas: int = 0
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    observed_generation: int = 0
+    available: StoredCondition | None = None
+    ready: StoredCondition | None = None
+
+
+NO_CHILD_STATUS: Final = ChildStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadChild:
+    """A WorkloadDeployment of this project."""
 
     key: ObjectKey
     metadata: Metadata
     workload_uid: str
-    identity: Identity
-    status: JsonObject = field(default_factory=dict)
+    identity: DeploymentIdentity
+    status: ChildStatus = NO_CHILD_STATUS
 
     @property
     def name(self) -> str:
@@ -91,87 +120,118 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One Workload at one moment; of one that is new, nothing but its header is looked at."""
+class ObservedWorkload:
+    """One Workload at one moment; of one without our finalizer, only the metadata is read."""
 
     key: ObjectKey
     metadata: Metadata
-    template: JsonValue = None  # what is copied, as it was served; nobody here looks into it
-    placements: tuple[Placement, ...] = ()
+    template: JsonValue = None  # copied as it was served, not decoded
+    placements: tuple[WorkloadPlacement, ...] = ()
     networks: tuple[NetworkName, ...] = ()
-    status: JsonObject = field(default_factory=dict)
-    deployments: tuple[Deployment, ...] = ()  # of this Workload, by name
-    # Names we might use that are taken → uid of the Workload behind.
+    status: StoredStatus = NO_STATUS
+    stored_placements: Mapping[str, StoredStatus] = field(default_factory=dict[str, StoredStatus])
+    is_reported: bool = False  # its status lists placements: it had its deployments once
+    deployments: tuple[WorkloadChild, ...] = ()  # of this Workload, by name
+    # Taken names that a deployment of this Workload may be given → uid of the Workload in use.
     holders: Mapping[str, str] = field(default_factory=dict[str, str])
-    served: frozenset[str] | Unreadable | Off = NOT_LOOKED  # city codes with a Location
-    present_networks: frozenset[NetworkName] | Unreadable | Off = NOT_LOOKED
+    served: frozenset[str] | Unreadable | Off = NOT_READ  # city codes with a Location
+    present_networks: frozenset[NetworkName] | Unreadable | Off = NOT_READ
     is_project_deleting: bool = False
-    # What a new deployment records for federation; "" where nobody federates, or can tell.
+    # What a new deployment records for federation; "" without federation, or while it is unknown.
     hub_namespace: str = ""
-
-    @property
-    def is_reported(self) -> bool:
-        """Whether a pass before has written of its placements: it had its deployments once."""
-        return bool(member_list(self.status, "placements"))
 
 
 def is_new(metadata: Metadata) -> bool:
-    """Whether all there is to do is to put our finalizer on it."""
+    """Whether our finalizer has to be added before anything else."""
     return not metadata.is_deleting and labels.WORKLOAD_FINALIZER not in metadata.finalizers
 
 
 def observe(
     key: ObjectKey,
     caches: Caches,
-    consulting: Consulting,
+    networking: OptionalKindsReader,
     find_hub_namespace: FindHubNamespace = find_none,
-) -> Seen | None:
-    """None where the Workload is absent, not ours to look at, or a cache cannot be believed."""
+) -> ObservedWorkload | None:
+    """None where the Workload is absent or a hub copy, or a cache is not complete."""
     if names.parse_hub_namespace(key.namespace) is not None:
         return None  # a hub copy, should planes share an API server
-    workload = caches.view(key.plane, WORKLOAD).get(key.namespace, key.name)
+    workload = caches.lister(key.plane, WORKLOAD).get(key.namespace, key.name)
     if isinstance(workload, Absent | Unreadable):
         return None
     if is_new(workload.metadata):
-        return Seen(key, workload.metadata)
-    beside = caches.view(key.plane, DEPLOYMENT)
-    found = beside.by_index(DEPLOYMENTS_BY_WORKLOAD, workload.metadata.uid)
-    if isinstance(found, Unreadable):
+        return ObservedWorkload(key, workload.metadata)
+    deployments = caches.lister(key.plane, DEPLOYMENT)
+    owned = deployments.by_index(DEPLOYMENTS_BY_WORKLOAD, workload.metadata.uid)
+    if isinstance(owned, Unreadable):
         return None
-    body = WORKLOAD_OUTLINE.read(workload)
-    spec = member_object(body, "spec")
+    body = WORKLOAD_DECODER.read(workload)
+    spec, status = member_object(body, "spec"), member_object(body, "status")
     placements = read_placements(spec)
     networks = read_networks(member_object(spec, "template"), key.namespace)
-    return Seen(
+    return ObservedWorkload(
         key=key,
         metadata=workload.metadata,
         template=Encoded(cut_member(workload.member("spec"), "template") or b"{}"),
         placements=placements,
         networks=networks,
-        status=member_object(body, "status"),
-        deployments=_in_namespace(found, key.namespace),
-        holders=dict(_holders(workload.metadata, placements, beside)),
-        served=served_cities(caches, key.plane, consulting),
-        present_networks=_present(caches, key.plane, consulting, networks),
-        is_project_deleting=_is_project_deleting(key.plane, caches),
-        hub_namespace=find_hub_namespace(key.namespace, beside),
+        status=read_status(status),
+        stored_placements=read_stored_placements(status),
+        is_reported=bool(member_list(status, "placements")),
+        deployments=_in_namespace(owned, key.namespace),
+        holders=dict(_holders(workload.metadata, placements, deployments)),
+        served=served_cities(caches, key.plane, networking),
+        present_networks=_present(caches, key.plane, networking, networks),
+        is_project_deleting=is_project_deleting(caches, key.plane),
+        hub_namespace=find_hub_namespace(key.namespace, deployments),
     )
 
 
-def read_deployment(snapshot: Snapshot) -> Deployment:
-    body = DEPLOYMENT_OUTLINE.read(snapshot)
+def read_deployment(snapshot: Snapshot) -> WorkloadChild:
+    body = DEPLOYMENT_DECODER.read(snapshot)
     spec = member_object(body, "spec")
-    return Deployment(
+    return WorkloadChild(
         key=snapshot.key,
         metadata=snapshot.metadata,
         workload_uid=workload_uid_of(snapshot.metadata, spec),
-        identity=Identity(member_text(spec, "placementName"), member_text(spec, "cityCode")),
-        status=member_object(body, "status"),
+        identity=DeploymentIdentity(
+            member_text(spec, "placementName"), member_text(spec, "cityCode")
+        ),
+        status=read_child_status(member_object(body, "status")),
     )
 
 
+def read_child_status(status: JsonObject) -> ChildStatus:
+    if not status:
+        return NO_CHILD_STATUS
+    return ChildStatus(
+        _counter(status, "replicas"),
+        _counter(status, "desiredReplicas"),
+        _counter(status, "readyReplicas"),
+        _counter(status, "currentReplicas"),
+        _counter(status, "updatedReplicas"),
+        member_int(status, "observedGeneration"),
+        find_condition(status, conditions.AVAILABLE),
+        find_condition(status, conditions.READY),
+    )
+
+
+def _counter(status: JsonObject, name: str) -> int:
+    number = status.get(name)
+    # Called five times per deployment; the exact type also excludes booleans.
+    return number if type(number) is int and number > 0 else 0
+
+
+def read_stored_placements(status: JsonObject) -> dict[str, StoredStatus]:
+    """The entries of placements by name; of a repeated name the first counts."""
+    stored: dict[str, StoredStatus] = {}
+    for entry in member_list(status, "placements"):
+        if isinstance(entry, dict) and (name := member_text(entry, "name")) not in stored:
+            stored[name] = read_status(entry)
+    return stored
+
+
 def workload_uid_of(metadata: Metadata, spec: JsonObject) -> str:
-    """The Workload a deployment belongs to; "" where nothing says so (management.md 1.3)."""
+    """The Workload a deployment belongs to; "" where it names none (management.md 1.3)."""
     controller = metadata.controller
     if controller is not None and controller.kind == WORKLOAD.kind:
         return controller.uid
@@ -179,14 +239,14 @@ def workload_uid_of(metadata: Metadata, spec: JsonObject) -> str:
     return referred or metadata.labels.get(labels.WORKLOAD_UID, "")
 
 
-def read_placements(spec: JsonObject) -> tuple[Placement, ...]:
+def read_placements(spec: JsonObject) -> tuple[WorkloadPlacement, ...]:
     """Placements in spec order; of a repeated name the first counts, of a repeated city too."""
-    placements: dict[str, Placement] = {}
+    placements: dict[str, WorkloadPlacement] = {}
     for entry in member_list(spec, "placements"):
         if isinstance(entry, dict) and (name := member_text(entry, "name")):
             settings = member_object(entry, "scaleSettings")
             cities = _collapsed(member_list(entry, "cityCodes"))
-            placements.setdefault(name, Placement(name, cities, settings))
+            placements.setdefault(name, WorkloadPlacement(name, cities, settings))
     return tuple(placements.values())
 
 
@@ -215,56 +275,40 @@ def read_networks(template: JsonObject, namespace: str) -> tuple[NetworkName, ..
     return tuple(dict.fromkeys(network for network in named if network.name))
 
 
-def _in_namespace(found: Iterable[Snapshot], namespace: str) -> tuple[Deployment, ...]:
-    """A uid that was copied into another namespace makes nothing there ours."""
-    return tuple(read_deployment(one) for one in found if one.key.namespace == namespace)
+def _in_namespace(owned: Iterable[Snapshot], namespace: str) -> tuple[WorkloadChild, ...]:
+    """Without those that only copied the uid into another namespace."""
+    return tuple(read_deployment(one) for one in owned if one.key.namespace == namespace)
 
 
 def _holders(
-    workload: Metadata, placements: Iterable[Placement], beside: View
+    workload: Metadata, placements: Iterable[WorkloadPlacement], deployments: Lister
 ) -> Iterator[tuple[str, str]]:
-    """Names we might use and somebody has: whose they are."""
+    """Possible names that a deployment has already, with the uid of its Workload."""
     for name in possible_names(workload, placements):
-        entry = beside.entry(workload.namespace, name)
+        entry = deployments.entry(workload.namespace, name)
         if entry is not None:
-            yield name, next(iter(entry.values.get(DEPLOYMENTS_BY_WORKLOAD, ())), "")
+            yield name, next(iter(entry.index_values.get(DEPLOYMENTS_BY_WORKLOAD, ())), "")
 
 
-def possible_names(workload: Metadata, placements: Iterable[Placement]) -> Iterator[str]:
+def possible_names(workload: Metadata, placements: Iterable[WorkloadPlacement]) -> Iterator[str]:
     """Every name a deployment of this Workload may be given."""
     for placement in placements:
         for code in placement.city_codes:
-            found = names.derive_deployment_names(
+            both = names.derive_deployment_names(
                 workload=workload.name,
                 workload_uid=workload.uid,
                 placement=placement.name,
                 city_code=code,
             )
-            if found.plain is not None:
-                yield found.plain
-            yield found.hashed
+            if both.plain is not None:
+                yield both.plain
+            yield both.hashed
 
 
 def _present(
-    caches: Caches, plane: PlaneName, consulting: Consulting, wanted: Iterable[NetworkName]
+    caches: Caches, plane: PlaneName, networking: OptionalKindsReader, named: Iterable[NetworkName]
 ) -> frozenset[NetworkName] | Unreadable | Off:
-    found = consult(caches, plane, NETWORK, consulting)
-    if isinstance(found, Unreadable | Off):
-        return found
-    return frozenset(one for one in wanted if found.entry(one.namespace, one.name) is not None)
-
-
-def _is_project_deleting(plane: PlaneName, caches: Caches) -> bool:
-    """Whether the project behind the plane is on its way out; discovery's cache knows."""
-    for root in caches.planes(Role.ROOT):
-        project = caches.view(root, PROJECT).get("", plane)
-        if isinstance(project, Snapshot) and project.metadata.is_deleting:
-            return True
-    return False
-
-
-def counter(status: JsonObject, name: str) -> int:
-    """A number of replicas as somebody else wrote it; never below zero."""
-    found = status.get(name)
-    # Asked five times per deployment; a boolean is no `int` here.
-    return found if type(found) is int and found > 0 else 0
+    view = networking.read(caches, plane, NETWORK)
+    if isinstance(view, Unreadable | Off):
+        return view
+    return frozenset(one for one in named if view.entry(one.namespace, one.name) is not None)

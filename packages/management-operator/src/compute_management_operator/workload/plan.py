@@ -1,4 +1,8 @@
-"""Decides which deployments a Workload has. Pure (management.md 3)."""
+"""The deployments of a Workload: which are created, kept equal or deleted. Pure (management.md 3).
+
+A deployment is matched by placement and city, never by name, and exists at most once per city: two
+would run every replica twice.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +11,49 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from compute_api_types import labels, names, reasons
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.networking import Off
+from compute_management_operator.planes import DEPLOYMENT, WORKLOAD
 from compute_management_operator.workload.observe import (
-    Deployment,
-    Identity,
+    DeploymentIdentity,
     NetworkName,
-    Placement,
-    Seen,
+    ObservedWorkload,
+    WorkloadChild,
+    WorkloadPlacement,
     is_new,
 )
-from compute_operator_kit.intents import (
+from compute_operator_kit.cache.optional_kinds import Off
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import OwnerReference, Unreadable
+from compute_operator_kit.intents.intents import (
     AddFinalizer,
     Delete,
-    Emit,
     Ensure,
-    IfNone,
-    IfUnchanged,
     Intent,
-    OnlyUnder,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
+    RequireExists,
+    RequireNone,
+    RequireUnchanged,
 )
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import OwnerReference, Unreadable
-from compute_operator_kit.wire import JsonMapping
 
 ACTION: Final = "PlacingWorkload"
 
 
-# what becomes of one (placement, city) -----------------------------------------------------------
+# --- the state of one (placement, city) -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """It has its deployment."""
+class DeploymentExists:
+    """The city has its deployment."""
 
-    deployment: Deployment
+    deployment: WorkloadChild
 
 
 @dataclass(frozen=True, slots=True)
-class ToCreate:
-    """It gets a deployment, under this name."""
+class DeploymentMissing:
+    """A deployment is to be created under this name."""
 
     name: str
 
@@ -60,86 +64,90 @@ class NotServed:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """Locations, or the networks it needs, cannot be read: nothing is concluded."""
+class PlacementUndecided:
+    """Locations, or the Networks of the template, cannot be read: nothing is concluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameHeld:
-    """Both names are taken by deployments of this Workload that are about to go."""
+    """Both names are taken by deployments of this Workload that are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameTaken:
-    """Both names belong to another Workload; that one is left alone."""
+    """Both names belong to deployments of another Workload, which are left alone."""
 
     name: str
 
 
-Verdict: TypeAlias = Placed | ToCreate | NotServed | Undecided | NameHeld | NameTaken
+CityState: TypeAlias = (
+    DeploymentExists | DeploymentMissing | NotServed | PlacementUndecided | NameHeld | NameTaken
+)
 
 
-def leave_out_events(seen: Seen, decided: Plan) -> Plan:
-    """The namespaces of a project that is being deleted take no Events any more."""
+def leave_out_events(seen: ObservedWorkload, decided: Plan) -> Plan:
+    """Without events where the project is deleted: its namespaces accept none any more."""
     if not seen.is_project_deleting:
         return decided
-    return Plan(tuple(one for one in decided if not isinstance(one, Emit)))
+    return Plan(tuple(one for one in decided if not isinstance(one, RecordEvent)))
 
 
-def plan(seen: Seen) -> Plan:
+def plan(seen: ObservedWorkload) -> Plan:
     if seen.metadata.is_deleting:
         return _finalize(seen)
     if is_new(seen.metadata):
-        # Nothing is created before the finalizer that removes it again is stored.
+        # Nothing is created before the finalizer is stored, or a deletion would leave it behind.
         return Plan.of(
             AddFinalizer(
                 seen.key, seen.metadata.uid, labels.WORKLOAD_FINALIZER, reasons.FINALIZER_MISSING
             )
         )
     if missing_networks(seen):
-        # What is placed stays, what left the spec goes, and nothing starts without a network.
+        # Deployments stay, those that left the spec are deleted, and none starts without a network.
         return Plan(tuple(_orphans(seen)))
     return Plan((*_orphans(seen), *_deployments(seen)))
 
 
-def wanted_identities(seen: Seen) -> dict[Identity, Placement]:
+def desired_identities(seen: ObservedWorkload) -> dict[DeploymentIdentity, WorkloadPlacement]:
     """Every (placement, city) of the spec, in its order."""
     return {
-        Identity(placement.name, code): placement
+        DeploymentIdentity(placement.name, code): placement
         for placement in seen.placements
         for code in placement.city_codes
     }
 
 
-def verdicts(seen: Seen) -> dict[Identity, Verdict]:
-    """What becomes of every (placement, city); names given out here are taken for the next one."""
-    found = _chosen(seen)
+def derive_city_states(seen: ObservedWorkload) -> dict[DeploymentIdentity, CityState]:
+    """The state of every (placement, city); a name given to one is taken for the next."""
+    existing = _chosen(seen)
     holders = dict(seen.holders)
-    decided: dict[Identity, Verdict] = {}
-    for identity in wanted_identities(seen):
-        deployment = found.get(identity)
+    states: dict[DeploymentIdentity, CityState] = {}
+    for identity in desired_identities(seen):
+        deployment = existing.get(identity)
         if deployment is not None:
-            # A deployment that exists stays, whatever Locations say now.
-            decided[identity] = Placed(deployment)
+            # An existing deployment stays, also where its Location was deleted.
+            states[identity] = DeploymentExists(deployment)
             continue
-        verdict = _judge_new(seen, identity, holders)
-        decided[identity] = verdict
-        if isinstance(verdict, ToCreate):
-            holders[verdict.name] = seen.metadata.uid
-    return decided
+        state = _derive_new(seen, identity, holders)
+        states[identity] = state
+        if isinstance(state, DeploymentMissing):
+            holders[state.name] = seen.metadata.uid
+    return states
 
 
-def _chosen(seen: Seen) -> dict[Identity, Deployment]:
-    """The deployment of each identity; should there be several, a live one, then by name."""
-    chosen: dict[Identity, Deployment] = {}
+def _chosen(seen: ObservedWorkload) -> dict[DeploymentIdentity, WorkloadChild]:
+    """The deployment of each identity; of several, one that is not deleted, then by name."""
+    chosen: dict[DeploymentIdentity, WorkloadChild] = {}
     for deployment in sorted(seen.deployments, key=lambda one: one.metadata.is_deleting):
         chosen.setdefault(deployment.identity, deployment)
     return chosen
 
 
-def _judge_new(seen: Seen, identity: Identity, holders: Mapping[str, str]) -> Verdict:
+def _derive_new(
+    seen: ObservedWorkload, identity: DeploymentIdentity, holders: Mapping[str, str]
+) -> CityState:
     if isinstance(seen.served, Unreadable) or are_networks_unknown(seen):
-        return Undecided()
+        return PlacementUndecided()
     is_served = isinstance(seen.served, Off) or identity.city_code in seen.served
     if not (is_served and names.is_routable_city(identity.city_code)):
         return NotServed()
@@ -151,106 +159,107 @@ def _judge_new(seen: Seen, identity: Identity, holders: Mapping[str, str]) -> Ve
     )
     for name in (both.plain, both.hashed):
         if name is not None and name not in holders:
-            return ToCreate(name)
+            return DeploymentMissing(name)
     if holders.get(both.hashed) == seen.metadata.uid:
         return NameHeld()
     return NameTaken(both.plain or both.hashed)
 
 
-def are_networks_unknown(seen: Seen) -> bool:
-    """Whether it needs networks and nobody can tell if they are there."""
+def are_networks_unknown(seen: ObservedWorkload) -> bool:
+    """Whether the template names Networks and they cannot be read."""
     return bool(seen.networks) and isinstance(seen.present_networks, Unreadable)
 
 
-def missing_networks(seen: Seen) -> tuple[NetworkName, ...]:
-    """Networks the template names and the project does not have; none while nobody can tell."""
+def missing_networks(seen: ObservedWorkload) -> tuple[NetworkName, ...]:
+    """Networks the template names and the project does not have; none while unreadable."""
     if isinstance(seen.present_networks, Unreadable | Off):
         return ()
     return tuple(network for network in seen.networks if network not in seen.present_networks)
 
 
-def orphans(seen: Seen) -> tuple[Deployment, ...]:
-    """Deployments whose (placement, city) left the spec."""
-    wanted = wanted_identities(seen)
-    return tuple(one for one in seen.deployments if one.identity not in wanted)
+def orphans(seen: ObservedWorkload) -> tuple[WorkloadChild, ...]:
+    """Deployments of a (placement, city) that left the spec."""
+    desired = desired_identities(seen)
+    return tuple(one for one in seen.deployments if one.identity not in desired)
 
 
-def leftovers(seen: Seen) -> tuple[Deployment, ...]:
-    """Deployments beside the one that each (placement, city) has: orphans, and doubles that
-    somebody made, which are nobody's to delete but theirs.
+def leftovers(seen: ObservedWorkload) -> tuple[WorkloadChild, ...]:
+    """Deployments beside the one that each (placement, city) has: orphans, and duplicates made by
+    another client, which are not deleted.
     """
-    wanted, chosen = wanted_identities(seen), _chosen(seen)
+    desired, chosen = desired_identities(seen), _chosen(seen)
     return tuple(
         one
         for one in seen.deployments
-        if one.identity not in wanted or chosen[one.identity] is not one
+        if one.identity not in desired or chosen[one.identity] is not one
     )
 
 
-def _orphans(seen: Seen) -> Iterator[Intent]:
-    # A cache may lag behind a city that was added back: the Workload is read again before the act.
-    unchanged = IfUnchanged(seen.key, seen.metadata.uid, generation=seen.metadata.generation)
+def _orphans(seen: ObservedWorkload) -> Iterator[Intent]:
+    # The cache may lag behind a city that was added back: the delete reads the Workload again.
+    unchanged = RequireUnchanged(seen.key, seen.metadata.uid, generation=seen.metadata.generation)
     for deployment in orphans(seen):
         if not deployment.metadata.is_deleting:
             yield from _removal(seen, deployment, unchanged)
 
 
-def _removal(seen: Seen, deployment: Deployment, unchanged: IfUnchanged | None) -> Iterator[Intent]:
+def _removal(
+    seen: ObservedWorkload, deployment: WorkloadChild, unchanged: RequireUnchanged | None
+) -> Iterator[Intent]:
     removed = Delete(
         deployment.key,
         deployment.metadata.uid,
         reasons.NOT_WANTED,
-        if_unchanged=unchanged,
+        require_unchanged=unchanged,
     )
     yield removed
-    yield _told(
-        seen, reasons.DEPLOYMENT_DELETED, f'Deleted deployment "{deployment.name}"', removed
-    )
+    message = f'Deleted deployment "{deployment.name}"'
+    yield _event(seen, reasons.DEPLOYMENT_DELETED, message, removed)
 
 
-def _deployments(seen: Seen) -> Iterator[Intent]:
-    placements, owner = wanted_identities(seen), _owner(seen)
-    for identity, verdict in verdicts(seen).items():
-        wanted = _wanted(seen, identity, placements[identity], owner)
-        match verdict:
-            case Placed(deployment) if not deployment.metadata.is_deleting:
+def _deployments(seen: ObservedWorkload) -> Iterator[Intent]:
+    placements, owner = desired_identities(seen), _owner(seen)
+    for identity, state in derive_city_states(seen).items():
+        desired = _desired(seen, identity, placements[identity], owner)
+        match state:
+            case DeploymentExists(deployment) if not deployment.metadata.is_deleting:
                 yield Ensure(
                     deployment.key,
-                    wanted,
+                    desired,
                     reasons.DRIFTED,
                     uid=deployment.metadata.uid,
                 )
-            case ToCreate(name) if not seen.is_project_deleting:
-                # New, it says nothing that this pass has not counted in already.
+            case DeploymentMissing(name) if not seen.is_project_deleting:
+                # Its own event is ignored: this reconcile has counted it already.
                 created = Ensure(
                     deployment_key(seen, name),
-                    wanted,
+                    desired,
                     reasons.ABSENT,
-                    initial=_born_with(seen),
-                    only_under=_find_guard(seen),
-                    is_final=True,
+                    initial=_initial(seen),
+                    requires=_find_guard(seen),
+                    ignore_own_event=True,
                 )
                 yield created
                 message = f'Created deployment "{name}" for city "{identity.city_code}"'
-                yield _told(seen, reasons.DEPLOYMENT_CREATED, message, created)
+                yield _event(seen, reasons.DEPLOYMENT_CREATED, message, created)
             case _:
-                # Going, waiting for a name, or not to be decided: an event brings us back.
+                # Being deleted, without a free name, or undecided: an event enqueues the Workload.
                 continue
 
 
-def _find_guard(seen: Seen) -> OnlyUnder | None:
-    """A deployment that is missing again may have gone with its Workload, and the cache not know of
-    that. The first ones of a Workload are made without the read: there, the status of the same pass
-    meets the conflict.
+def _find_guard(seen: ObservedWorkload) -> RequireExists | None:
+    """A live read of the Workload before a deployment is created anew: the cache may not show yet
+    that the Workload was deleted with its deployments. The first deployments are created without
+    it; there the status write of the same reconcile meets the conflict.
     """
     if not seen.is_reported:
         return None
-    return OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
+    return RequireExists(seen.key, lock=seen.key, uid=seen.metadata.uid)
 
 
-def _born_with(seen: Seen) -> JsonMapping:
-    """What federation would put on it first: a request, an event and a look at it less. From then
-    on it is federation's alone.
+def _initial(seen: ObservedWorkload) -> JsonMapping:
+    """The annotation and finalizer that federation would add first, which saves a request, an event
+    and a reconcile. Afterwards only federation writes them.
     """
     if not seen.hub_namespace:
         return {}
@@ -258,7 +267,7 @@ def _born_with(seen: Seen) -> JsonMapping:
     return {"metadata": {"annotations": annotations, "finalizers": [labels.FEDERATION_FINALIZER]}}
 
 
-def _owner(seen: Seen) -> OwnerReference:
+def _owner(seen: ObservedWorkload) -> OwnerReference:
     return OwnerReference(
         api_version=WORKLOAD.api_version,
         kind=WORKLOAD.kind,
@@ -269,7 +278,12 @@ def _owner(seen: Seen) -> OwnerReference:
     )
 
 
-def _wanted(seen: Seen, identity: Identity, placement: Placement, owner: OwnerReference) -> Owned:
+def _desired(
+    seen: ObservedWorkload,
+    identity: DeploymentIdentity,
+    placement: WorkloadPlacement,
+    owner: OwnerReference,
+) -> OwnedFields:
     spec: JsonMapping = {
         "workloadRef": {"name": seen.key.name, "uid": seen.metadata.uid},
         "placementName": identity.placement,
@@ -278,21 +292,21 @@ def _wanted(seen: Seen, identity: Identity, placement: Placement, owner: OwnerRe
         "scaleSettings": placement.scale_settings,
     }
     name = names.derive_label_value(seen.key.name)
-    return Owned(
+    return OwnedFields(
         labels={labels.WORKLOAD_UID: seen.metadata.uid, labels.WORKLOAD_NAME: name.value},
         annotations={} if name.full is None else {labels.WORKLOAD_NAME: name.full},
         owners=(owner,),
-        whole={"spec": spec},
+        replace={"spec": spec},
     )
 
 
-def _finalize(seen: Seen) -> Plan:
+def _finalize(seen: ObservedWorkload) -> Plan:
     if labels.WORKLOAD_FINALIZER not in seen.metadata.finalizers:
         return Plan()
     if seen.deployments:
-        going = [one for one in seen.deployments if not one.metadata.is_deleting]
-        return Plan(tuple(intent for one in going for intent in _removal(seen, one, None)))
-    none_left = IfNone(
+        left = [one for one in seen.deployments if not one.metadata.is_deleting]
+        return Plan(tuple(intent for one in left for intent in _removal(seen, one, None)))
+    none_left = RequireNone(
         seen.key.plane,
         DEPLOYMENT,
         {labels.WORKLOAD_UID: seen.metadata.uid},
@@ -305,14 +319,16 @@ def _finalize(seen: Seen) -> Plan:
             seen.metadata.uid,
             labels.WORKLOAD_FINALIZER,
             reasons.FINALIZER_DONE,
-            if_none=none_left,
+            require_none=none_left,
         )
     )
 
 
-def deployment_key(seen: Seen, name: str) -> ObjectKey:
+def deployment_key(seen: ObservedWorkload, name: str) -> ObjectKey:
     return ObjectKey(seen.key.plane, DEPLOYMENT, seen.key.namespace, name)
 
 
-def _told(seen: Seen, reason: str, message: str, after: Ensure | Delete) -> Emit:
-    return Emit(seen.key, seen.metadata.uid, reason, message, ACTION, after=after)
+def _event(
+    seen: ObservedWorkload, reason: str, message: str, after: Ensure | Delete
+) -> RecordEvent:
+    return RecordEvent(seen.key, seen.metadata.uid, reason, message, ACTION, after=after)

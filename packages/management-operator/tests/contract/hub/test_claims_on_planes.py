@@ -11,10 +11,9 @@ from management_builders.documents import (
 from management_builders.hub_script import INSTANCE_NAME, PROJECT, READY, Hub, play_hub
 
 from compute_api_types import labels, names, reasons
-from compute_management_operator.hub_measures import MISPLACED_CLAIMS, UNBACKED_CLAIMS
-from compute_management_operator.kinds import CLAIM, CLUSTER
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.hub.metrics import MISPLACED_CLAIMS, UNBACKED_CLAIMS
+from compute_management_operator.planes import CLAIM, CLUSTER, HUB
+from compute_operator_kit.core.json import JsonObject
 
 NAME = names.derive_claim_name(INSTANCE_NAME)
 HELD = a_condition_document("QuotaGranted", "False", "QuotaMisconfigured", "held by another")

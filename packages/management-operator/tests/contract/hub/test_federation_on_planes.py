@@ -33,17 +33,17 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels, reasons
-from compute_management_operator.hub_measures import DROPPED, FINALIZERS_HELD, ORPHANED
-from compute_management_operator.kinds import (
+from compute_management_operator.hub.metrics import DROPPED, FINALIZERS_HELD, ORPHANED
+from compute_management_operator.planes import (
     BINDING,
     CLUSTER,
     DEPLOYMENT,
+    HUB,
     NAMESPACE,
     POLICY,
 )
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.core.json import JsonObject, member_object
 from compute_sim_planes.history import Commit
 
 OTHER_UID = "11111111-2222-3333-4444-555555555555"
@@ -69,9 +69,9 @@ def test_a_deployment_from_before_the_label_gets_it_by_one_write_without_other_e
         unlabelled: JsonObject = {"metadata": {"labels": {labels.WORKLOAD_NAME: None}}}
         await world.patch(PROJECT, DEPLOYMENT, WD, unlabelled)
         await world.sleep(30)
-        found = await world.get(PROJECT, DEPLOYMENT, WD)
-        assert labels_of(found)[labels.WORKLOAD_NAME] == "web"
-        assert metadata_of(found)["generation"] == 1
+        existing = await world.get(PROJECT, DEPLOYMENT, WD)
+        assert labels_of(existing)[labels.WORKLOAD_NAME] == "web"
+        assert metadata_of(existing)["generation"] == 1
         assert shown(world.writes()[before:]) == [f"patch WorkloadDeployment {WD}"]
         assert await hub.copy() == copy
 
@@ -88,9 +88,9 @@ def test_a_deployment_is_born_with_what_federation_records_where_that_is_known()
         await world.eventually(lambda: hub.has_copy("second-us-dfw"))
         place = await hub.namespace()
         for name in ("first-us-dfw", "second-us-dfw"):
-            found = await world.get(PROJECT, DEPLOYMENT, name)
-            assert finalizers_of(found) == [labels.FEDERATION_FINALIZER]
-            assert annotations_of(found)[labels.FEDERATION_NAMESPACE] == place
+            existing = await world.get(PROJECT, DEPLOYMENT, name)
+            assert finalizers_of(existing) == [labels.FEDERATION_FINALIZER]
+            assert annotations_of(existing)[labels.FEDERATION_NAMESPACE] == place
         marked = world.writes(plane=PROJECT, kind=DEPLOYMENT.kind, controller="federation")
         assert [one.address.name for one in marked] == ["first-us-dfw"]
 
@@ -181,10 +181,10 @@ def test_drift_on_the_hub_is_repaired_without_an_event_of_the_project() -> None:
         world = hub.world
         await hub.federate()
         place = await hub.namespace()
-        wanted = spec_of(await hub.copy())
+        desired = spec_of(await hub.copy())
 
         await world.patch(HUB, DEPLOYMENT, WD, {"spec": {"placementName": "forged"}}, place)
-        await world.eventually(lambda: _has_spec(hub, wanted), within=5)
+        await world.eventually(lambda: _has_spec(hub, desired), within=5)
 
         first = uid_of(await hub.copy())
         await world.delete(HUB, DEPLOYMENT, WD, place)
@@ -195,8 +195,8 @@ def test_drift_on_the_hub_is_repaired_without_an_event_of_the_project() -> None:
         await world.patch(HUB, NAMESPACE, place, unlabelled)
 
         async def is_labelled() -> bool:
-            found = await world.get(HUB, NAMESPACE, place)
-            return labels_of(found).get(labels.UPSTREAM_NAMESPACE) == "default"
+            existing = await world.get(HUB, NAMESPACE, place)
+            return labels_of(existing).get(labels.UPSTREAM_NAMESPACE) == "default"
 
         await world.eventually(is_labelled, within=5)
 
@@ -210,8 +210,8 @@ def test_drift_on_the_hub_is_repaired_without_an_event_of_the_project() -> None:
         await world.patch(HUB, POLICY, "city-dfw", body, place)
 
         async def is_put_right() -> bool:
-            found = await world.get(HUB, POLICY, "city-dfw", place)
-            return spec_of(found)["conflictResolution"] == "Overwrite"
+            existing = await world.get(HUB, POLICY, "city-dfw", place)
+            return spec_of(existing)["conflictResolution"] == "Overwrite"
 
         await world.eventually(is_put_right, within=5)
         assert reasons.POLICY_REPAIRED in hub.process.reasons(kind=POLICY)
@@ -223,8 +223,8 @@ def test_drift_on_the_hub_is_repaired_without_an_event_of_the_project() -> None:
     play_hub(story)
 
 
-async def _has_spec(hub: Hub, wanted: JsonObject) -> bool:
-    return spec_of(await hub.copy()) == wanted
+async def _has_spec(hub: Hub, desired: JsonObject) -> bool:
+    return spec_of(await hub.copy()) == desired
 
 
 @pytest.mark.spec("M-38")
@@ -243,21 +243,21 @@ def test_another_identity_is_put_back_three_times_an_hour_where_we_live() -> Non
         assert [await forge() for _ in range(4)] == ["cluster-acme"] * 3 + ["cluster-other"]
         assert hub.process.reasons(kind=DEPLOYMENT).count(reasons.HUB_IDENTITY_CONFLICT) == 1
         await hub.world.sleep(3700)
-        found = labels_of(await hub.world.get(HUB, NAMESPACE, place))
-        assert found[key] == "cluster-acme"
+        existing = labels_of(await hub.world.get(HUB, NAMESPACE, place))
+        assert existing[key] == "cluster-acme"
 
         equivalent: JsonObject = {"metadata": {"labels": {key: "cluster-org_acme"}}}
         await hub.world.patch(HUB, NAMESPACE, place, equivalent)
         await hub.world.sleep(3700)
-        found = labels_of(await hub.world.get(HUB, NAMESPACE, place))
-        assert found[key] == "cluster-org_acme"
+        existing = labels_of(await hub.world.get(HUB, NAMESPACE, place))
+        assert existing[key] == "cluster-org_acme"
 
     play_hub(story)
 
 
 @pytest.mark.spec("M-38")
 @pytest.mark.fault("G5")
-def test_namespace_that_was_made_for_somebody_else_is_not_adopted() -> None:
+def test_namespace_of_another_project_is_not_adopted() -> None:
     async def story(hub: Hub) -> None:
         place = await hub.namespace()
         taken = a_document(NAMESPACE, place)
@@ -399,9 +399,9 @@ def test_copies_that_lead_nowhere_are_counted_and_no_error() -> None:
                 labels.UPSTREAM_NAMESPACE: "default",
             },
         }
-        for number, (reason, found) in enumerate(cases.items()):
+        for number, (reason, with_labels) in enumerate(cases.items()):
             document = a_deployment_document(f"stray-{number}", namespace=place)
-            document["metadata"] = {**metadata_of(document), "labels": {**found}}
+            document["metadata"] = {**metadata_of(document), "labels": {**with_labels}}
             await hub.world.create(HUB, document)
             await hub.world.sleep(1)
             dropped = hub.process.measures.total(DROPPED, controller="federation", reason=reason)
@@ -437,7 +437,7 @@ def test_karmada_without_a_kubeconfig_is_refused() -> None:
 
 
 @pytest.mark.spec("M-32")
-def test_finalizer_waits_until_the_hub_itself_says_that_the_copy_is_gone() -> None:
+def test_finalizer_waits_until_a_live_read_of_the_hub_shows_no_copy() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         place = await hub.namespace()
@@ -447,8 +447,8 @@ def test_finalizer_waits_until_the_hub_itself_says_that_the_copy_is_gone() -> No
         await hub.world.sleep(400)
         held = await hub.world.get(PROJECT, DEPLOYMENT, WD)
         assert finalizers_of(held) == [labels.FEDERATION_FINALIZER]
-        told = hub.process.reasons(kind=DEPLOYMENT)
-        assert told.count(reasons.FEDERATION_RELEASE_DELAYED) == 1
+        reported = hub.process.reasons(kind=DEPLOYMENT)
+        assert reported.count(reasons.FEDERATION_RELEASE_DELAYED) == 1
         gauge = hub.process.measures.gauges[(FINALIZERS_HELD, (("reason", "waiting"),))]
         assert gauge == 1
         await strip_finalizers(hub, HUB, WD, place)
@@ -499,8 +499,8 @@ def test_forged_annotation_touches_nothing_of_a_stranger_and_wedges_nothing() ->
         body: JsonObject = {"metadata": {"annotations": {labels.FEDERATION_NAMESPACE: stranger}}}
         await hub.world.patch(PROJECT, DEPLOYMENT, WD, body)
         await hub.world.sleep(2)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert annotations_of(found)[labels.FEDERATION_NAMESPACE] == mine
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert annotations_of(existing)[labels.FEDERATION_NAMESPACE] == mine
         before = uid_of(await hub.copy(namespace=stranger))
         await hub.world.patch(PROJECT, DEPLOYMENT, WD, {"metadata": {"finalizers": ["x.y/z"]}})
         await hub.world.sleep(2)
@@ -539,8 +539,8 @@ def test_hub_that_is_away_holds_the_finalizer_and_changes_no_condition(minutes: 
         await hub.world.sleep(minutes * 60)
         held = await hub.world.get(PROJECT, DEPLOYMENT, WD)
         assert finalizers_of(held) == [labels.FEDERATION_FINALIZER]
-        found = await hub.world.get(PROJECT, DEPLOYMENT, "kept-us-dfw")
-        assert status_of(found) == known
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, "kept-us-dfw")
+        assert status_of(existing) == known
         assert reasons.FEDERATION_RELEASE_DELAYED not in hub.process.reasons()
         hub.world.links[HUB].heal()
         await hub.world.eventually(lambda: hub.world.is_gone(PROJECT, DEPLOYMENT, WD), within=60)
@@ -558,14 +558,14 @@ def test_stripped_finalizer_is_put_back_while_the_deployment_lives() -> None:
         await hub.federate()
         await strip_finalizers(hub, PROJECT, WD, "default")
         await hub.world.sleep(1)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert finalizers_of(found) == [labels.FEDERATION_FINALIZER]
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert finalizers_of(existing) == [labels.FEDERATION_FINALIZER]
 
     play_hub(story)
 
 
 @pytest.mark.spec("M-41")
-def test_copy_whose_deployment_went_unseen_is_removed() -> None:
+def test_copy_of_a_deployment_deleted_without_an_event_is_removed() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.process.stop()
@@ -632,7 +632,7 @@ def test_orphans_in_a_crowd_wait_for_a_second_look() -> None:
 
 
 @pytest.mark.spec("M-34")
-def test_place_that_nothing_names_is_held_and_told_once() -> None:
+def test_unknown_hub_namespace_is_held_and_recorded_once() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.process.stop()
@@ -644,8 +644,8 @@ def test_place_that_nothing_names_is_held_and_told_once() -> None:
         second.start()
         await hub.world.sleep(600)
         assert finalizers_of(await hub.world.get(PROJECT, DEPLOYMENT, WD))
-        told = second.reasons(kind=DEPLOYMENT)
-        assert told.count(reasons.FEDERATION_NAMESPACE_UNRESOLVED) == 1
+        reported = second.reasons(kind=DEPLOYMENT)
+        assert reported.count(reasons.FEDERATION_NAMESPACE_UNRESOLVED) == 1
         assert len(hub.world.requests("second")) < 300
 
     play_hub(story)
@@ -655,9 +655,9 @@ def test_place_that_nothing_names_is_held_and_told_once() -> None:
 
 
 async def observed(hub: Hub) -> int:
-    found = status_of(await hub.world.get(PROJECT, DEPLOYMENT, WD))["observedGeneration"]
-    assert isinstance(found, int)
-    return found
+    generation = status_of(await hub.world.get(PROJECT, DEPLOYMENT, WD))["observedGeneration"]
+    assert isinstance(generation, int)
+    return generation
 
 
 @pytest.mark.spec("M-59")
@@ -709,39 +709,39 @@ def test_copy_without_a_report_is_untouched_for_a_minute_then_waiting_and_heals(
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.world.sleep(50)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert condition_of(found, "Ready")[1] == "Pending"
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert condition_of(existing, "Ready")[1] == "Pending"
         await hub.world.sleep(15)
         waiting = ("False", "InstancesProvisioning", 'Waiting for a cell in city "DFW" to report')
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert [condition_of(found, kind) for kind in ("Available", "ReplicasReady", "Ready")] == [
-            waiting
-        ] * 3
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert [
+            condition_of(existing, kind) for kind in ("Available", "ReplicasReady", "Ready")
+        ] == [waiting] * 3
         await hub.report(*WD_READY)
         await hub.world.sleep(1)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert condition_of(found, "Ready")[0] == "True"
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert condition_of(existing, "Ready")[0] == "True"
         await hub.report(cells="", observed=0)
         await hub.world.sleep(1)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert condition_of(found, "Ready") == waiting
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert condition_of(existing, "Ready") == waiting
 
     play_hub(story)
 
 
 @pytest.mark.spec("M-61")
-def test_city_that_loses_its_last_cluster_says_so_and_gets_it_back() -> None:
+def test_city_that_loses_its_last_cluster_reports_it_and_heals() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate(city="LHR")
         await hub.world.sleep(70)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        nobody = ("False", "NoMatchingLocation", 'No cell serves city code "LHR"')
-        assert condition_of(found, "Ready") == nobody
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        no_cell = ("False", "NoMatchingLocation", 'No cell serves city code "LHR"')
+        assert condition_of(existing, "Ready") == no_cell
         body: JsonObject = {"metadata": {"labels": {labels.TOPOLOGY_CITY_CODE: "LHR"}}}
         await hub.world.patch(HUB, CLUSTER, "dfw-1", body)
         await hub.world.sleep(1)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert condition_of(found, "Ready")[1] == "InstancesProvisioning"
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert condition_of(existing, "Ready")[1] == "InstancesProvisioning"
 
     play_hub(story)
 
@@ -759,10 +759,10 @@ def test_foreign_conditions_survive_and_the_hubs_own_never_arrives() -> None:
         )
         await hub.report(*WD_BLOCKED)
         await hub.world.sleep(1)
-        found = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert condition_of(found, "example.com/Theirs")[0] == "True"
-        assert condition_of(found, "Ready")[1] == "QuotaNotGranted"
-        assert condition_of(found, "CellsReporting") == ("", "", "")
+        existing = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert condition_of(existing, "example.com/Theirs")[0] == "True"
+        assert condition_of(existing, "Ready")[1] == "QuotaNotGranted"
+        assert condition_of(existing, "CellsReporting") == ("", "", "")
         assert shown(await hub.world.rests()) == []
 
     play_hub(story)
@@ -809,8 +809,8 @@ def test_namespace_that_came_back_under_its_name_is_another_one(
             return await world.exists(HUB, DEPLOYMENT, WD, new)
 
         await world.eventually(is_delivered_anew)
-        found = await world.get(PROJECT, DEPLOYMENT, WD, "shop")
-        assert annotations_of(found)[labels.FEDERATION_NAMESPACE] == new
+        existing = await world.get(PROJECT, DEPLOYMENT, WD, "shop")
+        assert annotations_of(existing)[labels.FEDERATION_NAMESPACE] == new
         later = world.writes(plane=HUB)[before:]
         assert all(old not in (one.address.namespace, one.address.name) for one in later)
 

@@ -24,21 +24,21 @@ from management_builders.hub_script import (
 )
 from management_builders.world import Process, Run, World, condition_of, play, shown
 
-from compute_management_operator import hub_measures
-from compute_management_operator.federation.memory import HELD_BY
-from compute_management_operator.kinds import (
+from compute_management_operator.hub import metrics
+from compute_management_operator.hub.federation.tracker import HELD_BY
+from compute_management_operator.planes import (
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     NAMESPACE,
     POLICY,
     WORKLOAD,
 )
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import JsonObject
-from compute_sim_planes.canonical import canonical_state
-from compute_sim_planes.fault_plans import Action, Fault, Point
+from compute_operator_kit.core.json import JsonObject
+from compute_sim_planes.faults.plans import Action, Fault, Point
 from compute_sim_planes.history import Commit, Injected
 from compute_sim_planes.json_types import JsonObject as Document
+from compute_sim_planes.oracles.canonical_state import canonical_state
 
 HELD = (
     a_condition_document("QuotaGranted", "False", "QuotaExceeded", "no quota"),
@@ -55,9 +55,9 @@ STARTING = (
 )
 
 
-async def is_told(hub: Hub, reason: str) -> bool:
-    found = await hub.world.find(PROJECT, WORKLOAD, "web")
-    return found is not None and condition_of(found, "Ready")[1] == reason
+async def is_reported(hub: Hub, reason: str) -> bool:
+    existing = await hub.world.find(PROJECT, WORKLOAD, "web")
+    return existing is not None and condition_of(existing, "Ready")[1] == reason
 
 
 async def open_gate(hub: Hub) -> None:
@@ -75,13 +75,13 @@ async def live_slowly(hub: Hub) -> None:
     await hub.show()
     await hub.say(*HELD)
     await hub.report(*WD_BLOCKED)
-    await world.eventually(lambda: is_told(hub, "QuotaNotGranted"))
+    await world.eventually(lambda: is_reported(hub, "QuotaNotGranted"))
     await world.eventually(hub.is_shown)
     await world.sleep(1)
     await open_gate(hub)
     await hub.say(*READY)
     await hub.report(*WD_READY, ready=1)
-    await world.eventually(lambda: is_told(hub, "PlacementsReady"))
+    await world.eventually(lambda: is_reported(hub, "PlacementsReady"))
     await world.sleep(1)
     await world.delete(PROJECT, WORKLOAD, "web")
     await world.eventually(lambda: world.is_gone(PROJECT, WORKLOAD, "web"))
@@ -90,13 +90,13 @@ async def live_slowly(hub: Hub) -> None:
 
 async def left_over(world: World) -> dict[str, list[str]]:
     return {
-        f"{plane} {kind.kind}": found
+        f"{plane} {kind.kind}": existing
         for plane, kinds in (
             (PROJECT, (WORKLOAD, DEPLOYMENT, INSTANCE)),
             (HUB, (DEPLOYMENT, INSTANCE, POLICY)),
         )
         for kind in kinds
-        if (found := await world.names(plane, kind))
+        if (existing := await world.names(plane, kind))
     }
 
 
@@ -113,40 +113,40 @@ def test_slow_life_of_a_workload_costs_at_most_26_writes_and_leaves_a_namespace(
 
 
 def test_slow_life_of_a_workload_is_measured() -> None:
-    """Every number that a life without trouble has; those of troubles are shown beside them."""
+    """Every metric that a life without faults has."""
 
     async def story(hub: Hub) -> None:
         await live_slowly(hub)
         await hub.world.sleep(10)
-        found = hub.process.measures
+        measures = hub.process.measures
         assert {
             tuple(value for _, value in series): number
-            for (name, series), number in found.counts.items()
-            if name == hub_measures.FEDERATION_WRITES
+            for (name, series), number in measures.counts.items()
+            if name == metrics.FEDERATION_WRITES
         } == {
             ("namespace", "create"): 1,
             ("deployment", "create"): 1,
             ("deployment", "delete"): 1,
         }
-        assert found.total(hub_measures.POLICY_WRITES, operation="create") == 1
-        assert found.total(hub_measures.POLICY_WRITES, operation="delete") == 1
-        assert found.total(hub_measures.PROJECTION_WRITES, operation="create") == 1
+        assert measures.total(metrics.POLICY_WRITES, operation="create") == 1
+        assert measures.total(metrics.POLICY_WRITES, operation="delete") == 1
+        assert measures.total(metrics.PROJECTION_WRITES, operation="create") == 1
         for histogram in (
-            hub_measures.LATENCY,
-            hub_measures.MIRROR_LATENCY,
-            hub_measures.PROJECTION_LAG,
+            metrics.LATENCY,
+            metrics.MIRROR_LATENCY,
+            metrics.PROJECTION_LAG,
         ):
-            measured = found.values[(histogram, ())]
+            measured = measures.values[(histogram, ())]
             assert measured
             assert max(measured) < 1, histogram
         for gauge in (
-            (hub_measures.POLICIES, ()),
-            (hub_measures.ORPHANED, ()),
-            (hub_measures.AMBIGUOUS_CITIES, ()),
-            *((hub_measures.REPORTING_CELLS, (("cells", one),)) for one in ("0", "1", "many")),
-            *((hub_measures.FINALIZERS_HELD, (("reason", one),)) for one in HELD_BY),
+            (metrics.POLICIES, ()),
+            (metrics.ORPHANED, ()),
+            (metrics.AMBIGUOUS_CITIES, ()),
+            *((metrics.REPORTING_CELLS, (("cells", one),)) for one in ("0", "1", "many")),
+            *((metrics.FINALIZERS_HELD, (("reason", one),)) for one in HELD_BY),
         ):
-            assert found.gauges[gauge] == 0, gauge
+            assert measures.gauges[gauge] == 0, gauge
 
     play_hub(story)
 
@@ -165,7 +165,7 @@ def test_quick_life_of_a_workload_costs_at_most_16_writes() -> None:
         await open_gate(hub)
         await hub.say(*READY)
         await hub.report(*WD_READY, ready=1)
-        await world.eventually(lambda: is_told(hub, "PlacementsReady"))
+        await world.eventually(lambda: is_reported(hub, "PlacementsReady"))
         await world.eventually(hub.is_shown)
         await world.sleep(1)
         await world.delete(PROJECT, WORKLOAD, "web")
@@ -181,10 +181,10 @@ def test_quick_life_of_a_workload_costs_at_most_16_writes() -> None:
 @pytest.mark.spec("M-95")
 @pytest.mark.spec("M-96")
 @pytest.mark.parametrize(
-    ("said", "shows", "held"), [(PROVISIONAL, STARTING, 0.2), (WD_BLOCKED, HELD, 0.0)]
+    ("reported", "shows", "held"), [(PROVISIONAL, STARTING, 0.2), (WD_BLOCKED, HELD, 0.0)]
 )
-def test_report_stands_in_the_project_within_its_moment(
-    said: tuple[JsonObject, ...], shows: tuple[JsonObject, ...], held: float
+def test_report_is_written_to_the_project_in_time(
+    reported: tuple[JsonObject, ...], shows: tuple[JsonObject, ...], held: float
 ) -> None:
     async def story(hub: Hub) -> None:
         world = hub.world
@@ -194,7 +194,7 @@ def test_report_stands_in_the_project_within_its_moment(
         await world.sleep(5)
         begun = world.clock.now()
         before = len(world.writes())
-        await hub.report(*said)
+        await hub.report(*reported)
         await hub.say(*shows)
         await world.sleep(1)
         written = world.writes()[before:]
@@ -209,7 +209,7 @@ def test_report_stands_in_the_project_within_its_moment(
 
 
 @pytest.mark.spec("M-96")
-def test_passes_in_the_meantime_do_not_extend_the_moment() -> None:
+def test_reconciles_in_the_meantime_do_not_extend_the_deferral() -> None:
     async def story(hub: Hub) -> None:
         world = hub.world
         await hub.federate()
@@ -217,8 +217,8 @@ def test_passes_in_the_meantime_do_not_extend_the_moment() -> None:
         begun: datetime = world.clock.now()
         before = len(world.writes())
         for number in range(8):
-            told = [{**one, "message": f"starting {number}"} for one in PROVISIONAL]
-            await hub.report(*told)
+            conditions = [{**one, "message": f"starting {number}"} for one in PROVISIONAL]
+            await hub.report(*conditions)
             await world.sleep(0.05)
         first = world.writes()[before]
         assert 0.15 <= (first.at - begun).total_seconds() <= 0.25
@@ -252,7 +252,7 @@ class Reviver:
 
 
 def play_life(life: Callable[[Hub], Awaitable[None]], *faults: Fault) -> tuple[Run, bytes]:
-    """A life with whoever has to be revived; and what it left behind."""
+    """A life in which a crashed process is restarted; and the objects it left."""
     dumps: list[bytes] = []
 
     async def whole(world: World) -> None:
@@ -273,17 +273,17 @@ def play_life(life: Callable[[Hub], Awaitable[None]], *faults: Fault) -> tuple[R
 
 async def dump(world: World) -> bytes:
     """Every object of both planes, without what differs from run to run."""
-    found: dict[str, list[Document]] = {}
+    objects: dict[str, list[Document]] = {}
     for plane, kinds in (
         (PROJECT, (WORKLOAD, DEPLOYMENT, INSTANCE)),
         (HUB, (DEPLOYMENT, INSTANCE, POLICY)),
     ):
-        found[plane] = [one for kind in kinds for one in await world.listed(plane, kind)]
-    return canonical_state(found)
+        objects[plane] = [one for kind in kinds for one in await world.listed(plane, kind)]
+    return canonical_state(objects)
 
 
 def creations(done: Run) -> list[str]:
-    """What processes made, each time they made it."""
+    """All creations by processes, repeated ones too."""
     return sorted(
         f"{commit.plane} {commit.kind} {commit.key.rpartition('/')[2]}"
         for commit in done.history.of(Commit)
@@ -303,18 +303,18 @@ def a_crash(action: Action, nth: int) -> Fault:
 def test_crash_around_any_write_ends_in_the_same_world_without_a_second_create(
     action: Action,
 ) -> None:
-    reference, wanted = play_life(live_slowly)
+    reference, expected = play_life(live_slowly)
     made = creations(reference)
     number = len(reference.world.writes("operator-1"))
     assert number > 20
     for nth in range(1, number + 1):
-        done, found = play_life(live_slowly, a_crash(action, nth))
+        done, left = play_life(live_slowly, a_crash(action, nth))
         assert list(done.history.of(Injected)), nth
-        assert found == wanted, nth
+        assert left == expected, nth
         assert creations(done) == made, nth
 
 
-def test_dump_tells_worlds_apart() -> None:
+def test_dumps_of_different_worlds_differ() -> None:
     async def half(hub: Hub) -> None:
         await hub.world.create(PROJECT, a_workload_document("web"))
         await hub.world.eventually(hub.has_copy)

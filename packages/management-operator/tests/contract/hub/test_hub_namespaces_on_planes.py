@@ -6,10 +6,9 @@ import pytest
 from management_builders.documents import a_document
 from management_builders.hub_script import PROJECT, WD, Hub, play_hub
 
-from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE
-from compute_management_operator.kinds import PROJECT as PROJECT_KIND
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_sim_planes.api_server.kinds import GroupResource
+from compute_management_operator.planes import DEPLOYMENT, HUB, NAMESPACE, ROOT
+from compute_management_operator.planes import PROJECT as PROJECT_KIND
+from compute_sim_planes.api_server.kinds.kind import GroupResource
 
 
 async def make_namespace(hub: Hub, name: str) -> str:

@@ -8,11 +8,10 @@ import pytest
 from management_builders.documents import a_workload_document
 from management_builders.hub_script import PROJECT, READY, WD_READY, Hub, play_hub
 
-from compute_management_operator.kinds import DEPLOYMENT, WORKLOAD
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.objects import Snapshot
-from compute_operator_kit.wire import JsonObject, decode_object, encode
-from compute_sim_planes.history import Pass
+from compute_management_operator.planes import DEPLOYMENT, HUB, WORKLOAD
+from compute_operator_kit.core.json import JsonObject, decode_json_object, encode
+from compute_operator_kit.core.objects import Snapshot
+from compute_sim_planes.history import ReconcileRecord
 
 
 async def _live(hub: Hub) -> None:
@@ -41,11 +40,11 @@ def test_what_passes_share_is_never_changed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Snapshot, "read", remember)
     play_hub(_live)
     assert seen
-    changed = [raw for raw, body in seen if encode(body) != encode(decode_object(raw))]
+    changed = [raw for raw, body in seen if encode(body) != encode(decode_json_object(raw))]
     assert not changed
 
 
-def test_a_workload_reaches_the_hub_in_four_passes_and_its_own_writes_wake_nobody() -> None:
+def test_a_workload_reaches_the_hub_in_four_reconciles_and_its_own_writes_enqueue_nothing() -> None:
     """Finalizer, deployment, status; copy. Policy and place were known before, so the deployment
     is born with what federation records on it.
     """
@@ -55,16 +54,16 @@ def test_a_workload_reaches_the_hub_in_four_passes_and_its_own_writes_wake_nobod
         await world.create(PROJECT, a_workload_document("first"))
         await world.eventually(lambda: _is_delivered(hub, "first"))
         await world.sleep(2)
-        before = len(list(world.history.of(Pass)))
+        before = len(list(world.history.of(ReconcileRecord)))
         await world.create(PROJECT, a_workload_document("web"))
         await world.eventually(hub.has_copy)
         await world.sleep(5)
-        ran = Counter(one.controller for one in list(world.history.of(Pass))[before:])
+        ran = Counter(one.controller for one in list(world.history.of(ReconcileRecord))[before:])
         assert ran == {"workload": 3, "federation": 1}
 
     play_hub(story)
 
 
 async def _is_delivered(hub: Hub, name: str) -> bool:
-    found = await hub.world.names(HUB, DEPLOYMENT)
-    return any(one.startswith(name) for one in found)
+    existing = await hub.world.names(HUB, DEPLOYMENT)
+    return any(one.startswith(name) for one in existing)

@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 from management_builders.hub_script import PROJECT, WD, WD_READY, Hub, play_hub
 
-from compute_management_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_management_operator.plane_names import HUB
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_management_operator.planes import DEPLOYMENT, HUB, INSTANCE
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected
 
 MARGIN = 10  # writes above those of a run without the fault (faults.md, FS-01)

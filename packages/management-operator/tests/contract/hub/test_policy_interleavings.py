@@ -19,10 +19,9 @@ from management_builders.hub_script import PROJECT
 from management_builders.world import World, play, uid_of
 
 from compute_api_types import labels
-from compute_management_operator.kinds import DEPLOYMENT, NAMESPACE, POLICY
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.exchange import Answer, Transport
-from compute_operator_kit.wire import member_object
+from compute_management_operator.planes import DEPLOYMENT, HUB, NAMESPACE, POLICY
+from compute_operator_kit.client.rest import StreamingResponse, Transport
+from compute_operator_kit.core.json import member_object
 
 HELD = ("/workloaddeployments", "/propagationpolicies")
 GOING, COMING = "going-us-dfw", "coming-us-dfw"
@@ -74,7 +73,7 @@ class Gate:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> StreamingResponse:
         is_held = self.explorer.is_holding and "watch=" not in target
         if is_held and any(part in target for part in HELD):
             await self.explorer.hold(f"{method} {target}")
@@ -82,7 +81,7 @@ class Gate:
 
 
 async def find_uncovered(world: World, place: str) -> list[str]:
-    """Live copies whose city no live policy delivers."""
+    """Live copies in a city without a live policy."""
     policies = [
         one
         for one in await world.listed(HUB, POLICY, place)

@@ -1,4 +1,4 @@
-"""Policies on simulated planes: there exactly while somebody needs them."""
+"""Policies on simulated planes: they exist exactly while a deployment needs them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from management_builders.hub_script import PROJECT, WD, WD_READY, Hub, play_hub
 from management_builders.world import shown, spec_of, uid_of
 
 from compute_api_types import labels, names, reasons
-from compute_management_operator.hub_measures import AMBIGUOUS_CITIES, POLICIES
-from compute_management_operator.kinds import CLUSTER, DEPLOYMENT, POLICY
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.wire import JsonObject
-from compute_sim_planes.fault_plans import Action, Fault, Point
+from compute_management_operator.hub.metrics import AMBIGUOUS_CITIES, POLICIES
+from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, POLICY
+from compute_operator_kit.core.json import JsonObject
+from compute_sim_planes.faults.plans import Action, Fault, Point
 
 SECOND_OF_LOWER = names.derive_policy_names("lax")[1]
 
@@ -142,7 +141,7 @@ def test_foreign_annotation_stays_and_an_extra_selector_goes() -> None:
 
 
 @pytest.mark.spec("M-91")
-def test_city_of_two_clusters_is_seen_told_once_and_withholds_nothing() -> None:
+def test_city_of_two_clusters_is_recorded_once_and_withholds_nothing() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.report(*WD_READY)
@@ -151,10 +150,10 @@ def test_city_of_two_clusters_is_seen_told_once_and_withholds_nothing() -> None:
         gauges = hub.process.measures.gauges
         assert gauges[(AMBIGUOUS_CITIES, ())] == 1
         assert gauges[(POLICIES, ())] == 1
-        told = [
+        reported = [
             emit for emit in hub.process.recorder.emitted if emit.reason == reasons.AMBIGUOUS_CITY
         ]
-        assert [(emit.key.name, emit.type, emit.message) for emit in told] == [
+        assert [(emit.key.name, emit.type, emit.message) for emit in reported] == [
             (
                 "city-dfw",
                 "Warning",

@@ -25,17 +25,18 @@ from management_builders.hub_script import (
 from management_builders.world import condition_of, shown, spec_of, status_of, uid_of
 
 from compute_api_types import labels, names, reasons
-from compute_management_operator.hub_measures import QUARANTINED
-from compute_management_operator.kinds import (
+from compute_management_operator.hub.metrics import QUARANTINED
+from compute_management_operator.planes import (
     CLUSTER,
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     NAMESPACE,
+    ROOT,
 )
-from compute_management_operator.kinds import PROJECT as PROJECT_KIND
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.testing import FakeLeadership
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object
+from compute_management_operator.planes import PROJECT as PROJECT_KIND
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
+from compute_operator_kit.testing.fakes import FakeLeadership
 
 REASON = labels.QUARANTINE_REASON
 
@@ -58,9 +59,9 @@ def test_instance_is_shown_with_its_links_spec_and_status() -> None:
         await hub.report(*WD_READY)
         await hub.project()
         await hub.world.sleep(1)
-        found, source = await hub.projection(), await hub.source()
+        existing, source = await hub.projection(), await hub.source()
         deployment = await hub.world.get(PROJECT, DEPLOYMENT, WD)
-        assert metadata_of(found)["ownerReferences"] == [
+        assert metadata_of(existing)["ownerReferences"] == [
             {
                 "apiVersion": DEPLOYMENT.api_version,
                 "kind": DEPLOYMENT.kind,
@@ -68,13 +69,13 @@ def test_instance_is_shown_with_its_links_spec_and_status() -> None:
                 "uid": uid_of(deployment),
             }
         ]
-        assert labels_of(found) == {
+        assert labels_of(existing) == {
             **labels_of(source),
             labels.WORKLOAD_DEPLOYMENT_UID: uid_of(deployment),
         }
-        assert annotations_of(found) == {labels.INSTANCE_UID: f"cell-uid-of-{INSTANCE_NAME}"}
-        assert spec_of(found) == spec_of(source)
-        assert condition_of(found, "Ready") == ("True", "Available", "Instance is ready")
+        assert annotations_of(existing) == {labels.INSTANCE_UID: f"cell-uid-of-{INSTANCE_NAME}"}
+        assert spec_of(existing) == spec_of(source)
+        assert condition_of(existing, "Ready") == ("True", "Available", "Instance is ready")
         assert projection_writes(hub) == [
             f"create Instance {INSTANCE_NAME}",
             f"update Instance status {INSTANCE_NAME}",
@@ -105,7 +106,7 @@ def test_what_a_user_edits_on_a_projection_is_put_back_and_foreign_labels_stay()
         await hub.federate()
         await hub.project()
         await world.sleep(1)
-        wanted = await hub.projection()
+        desired = await hub.projection()
         edits: JsonObject = {
             "metadata": {
                 "labels": {labels.CELL: "forged", "mine": "stays"},
@@ -117,11 +118,11 @@ def test_what_a_user_edits_on_a_projection_is_put_back_and_foreign_labels_stay()
         broken = a_condition_document("Ready", "False", "Forged", "by a user")
         await world.set_status(PROJECT, INSTANCE, INSTANCE_NAME, {"conditions": [broken]})
         await world.sleep(2)
-        found = await hub.projection()
-        assert labels_of(found) == {**labels_of(wanted), "mine": "stays"}
-        assert metadata_of(found)["ownerReferences"] == metadata_of(wanted)["ownerReferences"]
-        assert spec_of(found) == spec_of(wanted)
-        assert status_of(found) == status_of(wanted)
+        existing = await hub.projection()
+        assert labels_of(existing) == {**labels_of(desired), "mine": "stays"}
+        assert metadata_of(existing)["ownerReferences"] == metadata_of(desired)["ownerReferences"]
+        assert spec_of(existing) == spec_of(desired)
+        assert status_of(existing) == status_of(desired)
         await hub.relabel(instance_index=None)
         await world.sleep(2)
         assert labels.INSTANCE_INDEX not in labels_of(await hub.projection())
@@ -141,9 +142,9 @@ def test_another_instance_under_the_name_is_another_projection() -> None:
         body: JsonObject = {"metadata": {"annotations": {labels.INSTANCE_UID: "cell-uid-2"}}}
         await hub.world.patch(HUB, INSTANCE, INSTANCE_NAME, body, place)
         await hub.world.sleep(2)
-        found = await hub.projection()
-        assert uid_of(found) != first
-        assert annotations_of(found)[labels.INSTANCE_UID] == "cell-uid-2"
+        existing = await hub.projection()
+        assert uid_of(existing) != first
+        assert annotations_of(existing)[labels.INSTANCE_UID] == "cell-uid-2"
 
     play_hub(story)
 
@@ -151,7 +152,7 @@ def test_another_instance_under_the_name_is_another_projection() -> None:
 @pytest.mark.spec("M-78")
 @pytest.mark.fault("G4")
 @pytest.mark.fault("F6")
-def test_whatever_a_cell_says_is_written_and_valid() -> None:
+def test_any_status_of_a_cell_is_written_and_valid() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.report(*WD_READY)
@@ -306,7 +307,7 @@ def test_cache_that_lacks_what_the_hub_has_deletes_nothing() -> None:
 
 
 @pytest.mark.spec("M-73")
-def test_instance_of_somebody_else_is_never_touched() -> None:
+def test_instance_of_a_user_is_never_touched() -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.federate("other-us-dfw")
@@ -442,7 +443,7 @@ def test_projections_are_capped_by_the_scale_of_their_deployment() -> None:
 @pytest.mark.spec("M-76")
 @pytest.mark.fault("G3")
 @pytest.mark.parametrize("reason", FORGERIES)
-def test_forged_labels_are_marked_once_told_once_and_write_into_no_project(reason: str) -> None:
+def test_forged_labels_are_marked_once_recorded_once_and_write_into_no_project(reason: str) -> None:
     async def story(hub: Hub) -> None:
         await hub.federate()
         await hub.federate(project="beta")
@@ -527,8 +528,8 @@ def test_instance_in_a_namespace_that_is_not_its_projects_is_a_mismatch() -> Non
         }
         await hub.world.create(HUB, forged)
         await hub.world.sleep(5)
-        found = await hub.world.get(HUB, INSTANCE, INSTANCE_NAME, place)
-        assert annotations_of(found)[REASON] == "identity_mismatch"
+        existing = await hub.world.get(HUB, INSTANCE, INSTANCE_NAME, place)
+        assert annotations_of(existing)[REASON] == "identity_mismatch"
         assert await hub.is_not_shown()
 
     play_hub(story, is_clean=False)
@@ -584,8 +585,8 @@ def test_deleting_what_ran_for_hours_quarantines_nothing(root: str) -> None:
         elif root == "namespace":
             await world.delete(PROJECT, NAMESPACE, "shop")
         else:
-            # Milo empties a project before it lets go of it; who loses the project first cannot
-            # tell any more what was deleted in it.
+            # Milo empties a project before it deletes it; an operator that loses the project
+            # first does not learn what was deleted in it.
             await world.delete(PROJECT, DEPLOYMENT, WD)
             await world.eventually(lambda: world.is_gone(PROJECT, DEPLOYMENT, WD))
             await world.delete(ROOT, PROJECT_KIND, PROJECT, "")
@@ -631,9 +632,9 @@ def test_long_workload_name_is_shown_with_its_full_value() -> None:
         )
         await hub.say(*READY)
         await hub.world.eventually(hub.is_shown)
-        found = await hub.projection()
-        assert labels_of(found)[labels.WORKLOAD_NAME] == short.value
-        assert annotations_of(found) == {
+        existing = await hub.projection()
+        assert labels_of(existing)[labels.WORKLOAD_NAME] == short.value
+        assert annotations_of(existing) == {
             labels.WORKLOAD_NAME: full,
             labels.INSTANCE_UID: f"cell-uid-of-{INSTANCE_NAME}",
         }

@@ -8,32 +8,33 @@ from typing import Final
 
 import pytest
 from management_builders.federation import OPERATOR
-from management_builders.hub_caches import ACME, H
+from management_builders.filled_caches import ACME, H
 
 from compute_api_types import labels, reasons
+from compute_management_operator.claims.delays import FIRST_READ, LAST_READ
+from compute_management_operator.claims.events import describe
 from compute_management_operator.claims.findings import MOST_NAMES, ProjectFindings
 from compute_management_operator.claims.observe import (
     Backing,
-    Claim,
-    Holder,
-    Placed,
-    Seen,
+    ObservedClaim,
+    PlacedSlot,
+    ProjectClaim,
+    SlotHolder,
+    derive_backing,
     is_held_back,
-    judge_backing,
     read_claim,
 )
-from compute_management_operator.claims.plan import FIRST_LOOK, LAST_LOOK, delay_of, plan
-from compute_management_operator.claims.reporting import describe
-from compute_management_operator.kinds import CLAIM, CLUSTER, INSTANCE
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.intents import Delete, Emit, Wait
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.testing import a_snapshot
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.claims.plan import delay_of, plan
+from compute_management_operator.planes import CLAIM, CLUSTER, HUB, INSTANCE
+from compute_management_operator.stored_status import StoredCondition
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import Delete, RecordEvent, RequeueAfter
+from compute_operator_kit.testing.fakes import a_snapshot
 
 SOURCE: Final = ObjectKey(HUB, INSTANCE, H, "web-ord-0")
-SQUAT: Final = Claim(
+SQUAT: Final = ProjectClaim(
     key=ObjectKey(ACME, CLAIM, "default", "instance-web-ord-0"),
     uid=Uid("squat"),
     resource_version="7",
@@ -41,10 +42,10 @@ SQUAT: Final = Claim(
     slot=("web-ord", 0),
     is_compute=True,
 )
-IN_ORD: Final = Placed("ORD", 2)
-DFW: Final = Holder(ObjectKey(HUB, CLUSTER, "", "dfw-1"), Uid("cluster"), "DFW")
-ORD: Final = Holder(ObjectKey(HUB, CLUSTER, "", "ord-1"), Uid("cluster"), "ORD")
-SEEN: Final = Seen(
+IN_ORD: Final = PlacedSlot("ORD", 2)
+DFW: Final = SlotHolder(ObjectKey(HUB, CLUSTER, "", "dfw-1"), Uid("cluster"), "DFW")
+ORD: Final = SlotHolder(ObjectKey(HUB, CLUSTER, "", "ord-1"), Uid("cluster"), "ORD")
+SEEN: Final = ObservedClaim(
     key=SOURCE,
     project=ACME,
     claim=SQUAT,
@@ -58,20 +59,20 @@ SEEN: Final = Seen(
 @pytest.mark.spec("AT-04")
 def test_claim_of_a_cell_of_another_city_goes_with_its_uid_and_version() -> None:
     removal, event, again = plan(SEEN).intents
-    wanted = Delete(SQUAT.key, SQUAT.uid, reasons.MISPLACED_CLAIM_REMOVED, resource_version="7")
-    assert removal == wanted
-    assert isinstance(event, Emit)
-    assert (event.key, event.after, event.type) == (DFW.key, wanted, "Warning")
+    expected = Delete(SQUAT.key, SQUAT.uid, reasons.MISPLACED_CLAIM_REMOVED, resource_version="7")
+    assert removal == expected
+    assert isinstance(event, RecordEvent)
+    assert (event.key, event.after, event.type) == (DFW.key, expected, "Warning")
     assert '"dfw-1"' in event.message
     assert '"ORD"' in event.message
-    assert again == Wait(SOURCE, reasons.MISPLACED_CLAIM_REMOVED, FIRST_LOOK)
+    assert again == RequeueAfter(SOURCE, reasons.MISPLACED_CLAIM_REMOVED, FIRST_READ)
 
 
 @pytest.mark.spec("AT-04")
 def test_claim_that_names_no_known_cell_goes_and_the_operator_reports_it() -> None:
     removal, event, _ = plan(replace(SEEN, holder=Absent())).intents
     assert isinstance(removal, Delete)
-    assert isinstance(event, Emit)
+    assert isinstance(event, RecordEvent)
     assert event.key == OPERATOR
 
 
@@ -88,17 +89,19 @@ def test_claim_that_names_no_known_cell_goes_and_the_operator_reports_it() -> No
     ],
     ids=["absent", "no cell", "right city", "other name", "other service", "city without a cell"],
 )
-def test_any_other_claim_is_left_alone_and_looked_at_less_and_less_often(changed: Seen) -> None:
-    (again,) = plan(replace(changed, idle_looks=2)).intents
-    assert again == Wait(SOURCE, reasons.QUOTA_MISCONFIGURED, FIRST_LOOK * 4)
+def test_any_other_claim_is_left_alone_and_looked_at_less_and_less_often(
+    changed: ObservedClaim,
+) -> None:
+    (again,) = plan(replace(changed, idle_reads=2)).intents
+    assert again == RequeueAfter(SOURCE, reasons.QUOTA_MISCONFIGURED, FIRST_READ * 4)
 
 
 def test_looks_that_find_nothing_end_at_every_five_minutes() -> None:
     assert [delay_of(looks) for looks in (0, 1, 6, 1000)] == [
-        FIRST_LOOK,
+        FIRST_READ,
         timedelta(seconds=10),
-        LAST_LOOK,
-        LAST_LOOK,
+        LAST_READ,
+        LAST_READ,
     ]
 
 
@@ -117,19 +120,19 @@ def test_looks_that_find_nothing_end_at_every_five_minutes() -> None:
     ],
 )
 def test_a_claim_is_backed_by_a_replica_of_a_deployment_in_the_city_of_its_cell(
-    claim: Claim, placed: Placed | Absent, holder: Holder | Absent, backing: Backing
+    claim: ProjectClaim, placed: PlacedSlot | Absent, holder: SlotHolder | Absent, backing: Backing
 ) -> None:
-    assert judge_backing(claim, placed, holder) is backing
+    assert derive_backing(claim, placed, holder) is backing
 
 
 @pytest.mark.spec("AT-07")
 def test_a_finding_keeps_numbers_and_the_first_names() -> None:
-    found = ProjectFindings()
+    findings = ProjectFindings()
     for ordinal in range(MOST_NAMES + 5):
         key = replace(SQUAT, key=ObjectKey(ACME, CLAIM, "default", f"instance-x-{ordinal}"))
-        found.add("dfw-1", key)
-    finding = found.by_cell["dfw-1"]
-    assert found.counts() == {"dfw-1": MOST_NAMES + 5}
+        findings.add("dfw-1", key)
+    finding = findings.by_cell["dfw-1"]
+    assert findings.counts() == {"dfw-1": MOST_NAMES + 5}
     assert len(finding.names) == MOST_NAMES
     assert describe(ACME, finding).endswith("and 5 more")
 
@@ -139,8 +142,8 @@ def test_a_claim_is_read_by_its_name_label_and_requests() -> None:
         "requests": [{"resourceType": labels.INSTANCES_RESOURCE, "amount": 1}, "garbage"]
     }
     metadata: JsonObject = {"labels": {labels.SOURCE_CLUSTER: "dfw-1"}}
-    found = read_claim(a_snapshot(SQUAT.key, metadata, spec=requests))
-    assert (found.cell, found.slot, found.is_compute) == ("dfw-1", ("web-ord", 0), True)
+    claim = read_claim(a_snapshot(SQUAT.key, metadata, spec=requests))
+    assert (claim.cell, claim.slot, claim.is_compute) == ("dfw-1", ("web-ord", 0), True)
     nothing = read_claim(a_snapshot(ObjectKey(ACME, CLAIM, "default", "bucket"), {}, spec={}))
     assert (nothing.cell, nothing.slot, nothing.is_compute) == ("", None, False)
 
@@ -151,6 +154,7 @@ def test_a_claim_is_read_by_its_name_label_and_requests() -> None:
 def test_an_instance_is_held_back_by_the_reason_of_its_quota_condition(
     reason: str, *, is_held: bool
 ) -> None:
-    condition: JsonObject = {"type": "QuotaGranted", "status": "False", "reason": reason}
-    assert is_held_back({"conditions": ["garbage", {"type": "Ready"}, condition]}) is is_held
-    assert not is_held_back({})
+    ready = StoredCondition("Ready", "False", "")
+    quota = StoredCondition("QuotaGranted", "False", reason)
+    assert is_held_back((ready, quota)) is is_held
+    assert not is_held_back(())

@@ -7,19 +7,18 @@ import pytest
 from compute_management_operator.discovery.observe import (
     IS_READY,
     PROJECT_INDEXES,
-    Project,
-    Seen,
+    ObservedProject,
+    RootProject,
     index_by_readiness,
     is_ready,
     observe,
     ready_projects,
 )
-from compute_management_operator.kinds import PROJECT
-from compute_management_operator.plane_names import ROOT
-from compute_operator_kit.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
-from compute_operator_kit.wire import Json, JsonObject
+from compute_management_operator.planes import PROJECT, ROOT
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
+from compute_operator_kit.core.objects import Absent, Snapshot
+from compute_operator_kit.testing.fakes import FakeCaches, a_snapshot, a_store
 
 KEY = ObjectKey(ROOT, PROJECT, "", "acme")
 
@@ -42,11 +41,13 @@ def nobody(_: PlaneName) -> str | None:
 
 def test_a_project_is_seen_with_its_plane() -> None:
     seen = observe(KEY, caches(a_project()), lambda plane: f"engaged {plane}")
-    assert seen == Seen("acme", Project("uid-of-acme", is_ready=True), "engaged acme")
+    assert seen == ObservedProject(
+        "acme", RootProject("uid-of-acme", is_ready=True), "engaged acme"
+    )
 
 
-def test_a_project_that_is_absent_is_told_from_a_list_that_cannot_be_believed() -> None:
-    assert observe(KEY, caches(), nobody) == Seen("acme", Absent(), None)
+def test_an_absent_project_is_distinguished_from_an_incomplete_list() -> None:
+    assert observe(KEY, caches(), nobody) == ObservedProject("acme", Absent(), None)
     assert observe(KEY, caches(is_synced=False), nobody) is None
 
 
@@ -60,8 +61,8 @@ def test_a_project_of_an_odd_shape_is_not_ready(body: JsonObject) -> None:
 
 
 def test_only_ready_projects_are_indexed_and_counted() -> None:
-    found = a_project("unready", "Unknown")
-    assert list(index_by_readiness(found.metadata, found.decode())) == []
+    unready = a_project("unready", "Unknown")
+    assert list(index_by_readiness(unready.metadata, unready.decode())) == []
     ready = a_project("ready")
     assert list(index_by_readiness(ready.metadata, ready.decode())) == [IS_READY]
-    assert ready_projects(ROOT, caches(found, ready)) == frozenset({"ready"})
+    assert ready_projects(ROOT, caches(unready, ready)) == frozenset({"ready"})

@@ -1,4 +1,4 @@
-"""What federation does about one deployment, rung by rung."""
+"""The plan for one deployment on the hub, situation by situation."""
 
 from __future__ import annotations
 
@@ -23,33 +23,37 @@ from management_builders.federation import (
 )
 
 from compute_api_types import labels, reasons
-from compute_management_operator.federation.observe import Deployment, Fresh, Known, Seen
-from compute_management_operator.federation.plan import plan, policies_to_wake
-from compute_management_operator.federation.plan.copying import LONGEST_FOR_BINDING
-from compute_management_operator.federation.plan.finalizing import LATE_AFTER
-from compute_management_operator.federation.plan.holding import (
-    HOLD,
-    RETRY_IDENTITY,
-    SAFETY,
+from compute_management_operator.hub.delays import (
+    IDENTITY_RETRY,
+    LONGEST_FOR_BINDING,
+    LOST_EVENT,
+    RELEASE_LATE_AFTER,
     STEP,
+    UNTIL_RESYNC,
 )
-from compute_management_operator.kinds import NAMESPACE, POLICY
-from compute_management_operator.plane_names import HUB
-from compute_operator_kit.intents import (
+from compute_management_operator.hub.federation.observe import (
+    FederationLiveFacts,
+    FederationMemory,
+    ObservedDeployment,
+    ProjectDeployment,
+)
+from compute_management_operator.hub.federation.plan import plan, policies_to_enqueue
+from compute_management_operator.planes import HUB, NAMESPACE, POLICY
+from compute_operator_kit.controller.mass_delete import RemovalAllowed, RemovalHeld
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import (
     AddFinalizer,
     Delete,
-    Emit,
     Ensure,
-    IfGone,
-    OnlyUnder,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
-    Wait,
+    RequeueAfter,
+    RequireExists,
+    RequireGone,
 )
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.mass_delete import Allowed, Held
-from compute_operator_kit.objects import Absent
 
 UID = Uid("project-wd")
 FOREIGN = {**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "cluster-other"}
@@ -57,18 +61,18 @@ NAMESPACE_KEY = ObjectKey(HUB, NAMESPACE, "", HUB_NAMESPACE)
 CLAIMED = {"propagationpolicy.karmada.io/permanent-id": "p"}
 
 
-def events(found: Plan) -> list[str]:
-    return [intent.reason for intent in found if isinstance(intent, Emit)]
+def events(planned: Plan) -> list[str]:
+    return [intent.reason for intent in planned if isinstance(intent, RecordEvent)]
 
 
-def waits(found: Plan) -> list[tuple[str, timedelta]]:
-    return [(one.reason, one.retry_after) for one in found if isinstance(one, Wait)]
+def waits(planned: Plan) -> list[tuple[str, timedelta]]:
+    return [(one.reason, one.retry_after) for one in planned if isinstance(one, RequeueAfter)]
 
 
-def known(**since: timedelta) -> Known:
-    """Situations by the word of their reason, and how long they have lasted."""
+def known(**since: timedelta) -> FederationMemory:
+    """Situations by reason, and how long they have lasted."""
     lasting = {reason: NOW - length for reason, length in since.items()}
-    return Known(since=lasting, repairs_left=3, operator=OPERATOR)
+    return FederationMemory(since=lasting, repairs_left=3, operator=OPERATOR)
 
 
 # --- the ladder -----------------------------------------------------------------------------------
@@ -105,82 +109,87 @@ def test_city_that_no_label_can_carry_is_refused_once(city: str) -> None:
     seen = a_moment(deployment=a_deployment(city=city))
     first = plan(seen, NOW)
     assert events(first) == [reasons.FEDERATION_REFUSED]
-    assert waits(first) == [(reasons.FEDERATION_REFUSED, HOLD)]
+    assert waits(first) == [(reasons.FEDERATION_REFUSED, UNTIL_RESYNC)]
     assert not first.writes
     again = replace(seen, known=known(FederationRefused=timedelta(hours=1)))
     assert events(plan(again, NOW)) == []
 
 
-def test_deployment_whose_namespace_is_gone_is_left_alone() -> None:
+def test_deployment_of_a_namespace_that_is_gone_is_left_alone() -> None:
     assert (
-        plan(a_moment(hub_name="", fresh=Fresh(namespace=Absent(), hub_namespace=Absent())), NOW)
+        plan(
+            a_moment(
+                hub_name="", live=FederationLiveFacts(namespace=Absent(), hub_namespace=Absent())
+            ),
+            NOW,
+        )
         == Plan()
     )
 
 
 # --- the hub namespace ----------------------------------------------------------------------------
 
-# The version that was found: no two repairs leave the same state behind.
+# The version before the repair: no two repairs leave the same state behind.
 REPAIRED: Final = {labels.IDENTITY_REPAIRED: "9"}
 
 
 @pytest.mark.spec("M-27")
 def test_hub_namespace_is_made_with_both_labels_before_anything_in_it() -> None:
     (made,) = plan(a_moment(hub_namespace=Absent(), copy=Absent()), NOW)
-    assert made == Ensure(NAMESPACE_KEY, Owned(labels=IDENTITY), reasons.ABSENT)
+    assert made == Ensure(NAMESPACE_KEY, OwnedFields(labels=IDENTITY), reasons.ABSENT)
 
 
 def test_label_that_is_missing_is_added_and_the_other_left_as_it_is() -> None:
-    found = a_hub_namespace({labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
-    (labelled,) = plan(a_moment(hub_namespace=found), NOW)
-    wanted = Owned(labels={labels.UPSTREAM_NAMESPACE: "default"}, annotations=REPAIRED)
-    assert labelled == Ensure(NAMESPACE_KEY, wanted, reasons.DRIFTED, uid=Uid("hub-ns"))
+    planned = a_hub_namespace({labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
+    (labelled,) = plan(a_moment(hub_namespace=planned), NOW)
+    desired = OwnedFields(labels={labels.UPSTREAM_NAMESPACE: "default"}, annotations=REPAIRED)
+    assert labelled == Ensure(NAMESPACE_KEY, desired, reasons.DRIFTED, uid=Uid("hub-ns"))
 
 
 def test_label_that_cannot_be_decoded_is_replaced() -> None:
-    found = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "acme"})
-    (labelled,) = plan(a_moment(hub_namespace=found), NOW)
+    planned = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "acme"})
+    (labelled,) = plan(a_moment(hub_namespace=planned), NOW)
     assert isinstance(labelled, Ensure)
     identity = {labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}
-    assert labelled.wanted == Owned(labels=identity, annotations=REPAIRED)
+    assert labelled.desired == OwnedFields(labels=identity, annotations=REPAIRED)
 
 
 @pytest.mark.spec("M-38")
-def test_equivalent_label_is_nobodys_to_rewrite() -> None:
-    found = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
-    written = plan(a_moment(hub_namespace=found), NOW).writes
+def test_equivalent_label_is_not_rewritten() -> None:
+    planned = a_hub_namespace({**IDENTITY, labels.UPSTREAM_CLUSTER_NAME: "cluster-org_acme"})
+    written = plan(a_moment(hub_namespace=planned), NOW).writes
     assert all(isinstance(one, Ensure) and one.key == COPY_KEY for one in written)
 
 
 @pytest.mark.spec("M-38")
-def test_label_of_somebody_else_is_put_back_where_we_live() -> None:
+def test_label_of_another_project_is_repaired_where_copies_of_ours_are() -> None:
     seen = a_moment(hub_namespace=a_hub_namespace(FOREIGN), holds_ours=True)
     (repaired,) = plan(seen, NOW)
     assert isinstance(repaired, Ensure)
     identity = {labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}
-    assert repaired.wanted == Owned(labels=identity, annotations=REPAIRED)
+    assert repaired.desired == OwnedFields(labels=identity, annotations=REPAIRED)
 
 
 @pytest.mark.spec("M-38")
 @pytest.mark.parametrize(("holds_ours", "repairs_left"), [(False, 3), (True, 0)])
-def test_label_of_somebody_else_is_held_where_we_do_not_live_or_too_often(
+def test_label_of_another_project_is_held_without_copies_of_ours_or_too_often(
     holds_ours: bool,
     repairs_left: int,
 ) -> None:
     seen = a_moment(
         hub_namespace=a_hub_namespace(FOREIGN),
         holds_ours=holds_ours,
-        known=Known(repairs_left=repairs_left),
+        known=FederationMemory(repairs_left=repairs_left),
     )
     held = plan(seen, NOW)
     assert not held.writes
     assert events(held) == [reasons.HUB_IDENTITY_CONFLICT]
-    assert waits(held) == [(reasons.HUB_IDENTITY_CONFLICT, RETRY_IDENTITY)]
+    assert waits(held) == [(reasons.HUB_IDENTITY_CONFLICT, IDENTITY_RETRY)]
 
 
 def test_hub_namespace_that_is_going_is_waited_for() -> None:
-    found = plan(a_moment(hub_namespace=a_hub_namespace(is_deleting=True)), NOW)
-    assert found == Plan.of(Wait(KEY, reasons.STILL_TERMINATING, SAFETY))
+    planned = plan(a_moment(hub_namespace=a_hub_namespace(is_deleting=True)), NOW)
+    assert planned == Plan.of(RequeueAfter(KEY, reasons.STILL_TERMINATING, LOST_EVENT))
 
 
 def test_project_with_a_long_name_is_written_with_its_full_name_beside() -> None:
@@ -190,33 +199,35 @@ def test_project_with_a_long_name_is_written_with_its_full_name_beside() -> None
     (made,) = plan(replace(seen, key=key), NOW)
     assert isinstance(made, Ensure)
     label = labels.UPSTREAM_CLUSTER_NAME
-    assert made.wanted.labels[label] == "cluster-h-b5aece8171cd0e48c3f2"
-    assert made.wanted.annotations == {label: name}
+    assert made.desired.labels[label] == "cluster-h-b5aece8171cd0e48c3f2"
+    assert made.desired.annotations == {label: name}
 
 
 # --- the copy -------------------------------------------------------------------------------------
 
 
 def test_copy_is_made_only_under_a_live_policy() -> None:
-    found = plan(a_moment(copy=Absent(), policies=()), NOW)
-    assert found == Plan.of(Wait(KEY, reasons.POLICY_ABSENT, SAFETY))
+    planned = plan(a_moment(copy=Absent(), policies=()), NOW)
+    assert planned == Plan.of(RequeueAfter(KEY, reasons.POLICY_ABSENT, LOST_EVENT))
 
 
 @pytest.mark.spec("M-27")
 def test_copy_carries_routing_identity_generation_and_spec() -> None:
-    made, told = plan(a_moment(copy=Absent()), NOW)
+    made, event = plan(a_moment(copy=Absent()), NOW)
     assert isinstance(made, Ensure)
-    assert isinstance(told, Emit)
+    assert isinstance(event, RecordEvent)
     lock = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-dfw")
     assert made.key == COPY_KEY
-    assert made.only_under == OnlyUnder(lock, lock=lock)
-    assert made.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
-    assert made.wanted.annotations == {
+    assert made.requires == RequireExists(lock, lock=lock)
+    assert made.desired.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
+    assert made.desired.annotations == {
         labels.PROJECT_GENERATION: "3",
         **dict.fromkeys(labels.PASSED_ON_ANNOTATIONS),
     }
-    assert made.wanted.whole == {"spec": {"cityCode": "DFW", "scaleSettings": {"minReplicas": 2}}}
-    assert (told.reason, told.type, told.after) == (reasons.FEDERATED, "Normal", made)
+    assert made.desired.replace == {
+        "spec": {"cityCode": "DFW", "scaleSettings": {"minReplicas": 2}}
+    }
+    assert (event.reason, event.type, event.after) == (reasons.FEDERATED, "Normal", made)
 
 
 def test_second_name_of_a_policy_is_locked_by_the_base_of_its_city() -> None:
@@ -225,12 +236,15 @@ def test_second_name_of_a_policy_is_locked_by_the_base_of_its_city() -> None:
     made = plan(seen, NOW).intents[0]
     assert isinstance(made, Ensure)
     lock = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-lax")
-    assert made.only_under == OnlyUnder(second.key, lock=lock)
+    assert made.requires == RequireExists(second.key, lock=lock)
 
 
 @pytest.mark.spec("M-40")
 def test_left_over_binding_is_waited_for_and_not_for_ever() -> None:
-    seen = a_moment(copy=Absent(), fresh=Fresh(namespace=NAMESPACE_UID, has_left_over_binding=True))
+    seen = a_moment(
+        copy=Absent(),
+        live=FederationLiveFacts(namespace=NAMESPACE_UID, has_left_over_binding=True),
+    )
     assert waits(plan(seen, NOW)) == [(reasons.BINDING_LEFT_OVER, STEP)]
     almost = replace(seen, known=known(BindingLeftOver=LONGEST_FOR_BINDING - STEP))
     assert waits(plan(almost, NOW)) == [(reasons.BINDING_LEFT_OVER, STEP)]
@@ -239,18 +253,18 @@ def test_left_over_binding_is_waited_for_and_not_for_ever() -> None:
 
 
 def test_copy_that_is_going_is_waited_for() -> None:
-    found = plan(a_moment(copy=a_copy(is_deleting=True)), NOW)
-    assert found == Plan.of(Wait(KEY, reasons.STILL_TERMINATING, SAFETY))
+    planned = plan(a_moment(copy=a_copy(is_deleting=True)), NOW)
+    assert planned == Plan.of(RequeueAfter(KEY, reasons.STILL_TERMINATING, LOST_EVENT))
 
 
 @pytest.mark.spec("M-39")
 def test_copy_of_another_city_is_deleted_and_never_relabelled() -> None:
-    found = plan(a_moment(copy=a_copy(routed_to="LHR")), NOW)
-    deleted, told, _ = found
+    planned = plan(a_moment(copy=a_copy(routed_to="LHR")), NOW)
+    deleted, event, _ = planned
     assert deleted == Delete(COPY_KEY, Uid("hub-wd"), reasons.REROUTED)
-    assert isinstance(told, Emit)
-    assert told.message == 'City changed from "LHR" to "DFW"'
-    assert not any(isinstance(intent, Ensure) for intent in found)
+    assert isinstance(event, RecordEvent)
+    assert event.message == 'City changed from "LHR" to "DFW"'
+    assert not any(isinstance(intent, Ensure) for intent in planned)
 
 
 @pytest.mark.spec("M-29")
@@ -258,21 +272,21 @@ def test_copy_is_kept_equal_in_what_we_own_and_in_nothing_else() -> None:
     (kept,) = plan(a_moment(copy=a_copy(labels={**IDENTITY, **CLAIMED})), NOW)
     assert isinstance(kept, Ensure)
     assert (kept.uid, kept.resource_version) == (Uid("hub-wd"), "70")
-    assert kept.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW"}
-    assert kept.only_under is None
+    assert kept.desired.labels == {labels.TOPOLOGY_CITY_CODE: "DFW"}
+    assert kept.requires is None
 
 
 def test_identity_that_a_copy_lost_is_put_back() -> None:
     (kept,) = plan(a_moment(copy=a_copy(labels={})), NOW)
     assert isinstance(kept, Ensure)
-    assert kept.wanted.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
+    assert kept.desired.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
 
 
 def test_reserved_annotations_are_passed_on_unread() -> None:
     deployment = a_deployment(annotations={labels.SUSPENDED: "yes", "example.com/mine": "no"})
     (kept,) = plan(a_moment(deployment=deployment), NOW)
     assert isinstance(kept, Ensure)
-    assert kept.wanted.annotations == {
+    assert kept.desired.annotations == {
         labels.PROJECT_GENERATION: "3",
         labels.EXPECTED_REFERENCED_DATA: None,
         labels.SUSPENDED: "yes",
@@ -281,27 +295,29 @@ def test_reserved_annotations_are_passed_on_unread() -> None:
 
 # --- finalizing -----------------------------------------------------------------------------------
 
-GOING = a_deployment(is_deleting=True)
+DELETING = a_deployment(is_deleting=True)
 
 
-def going(seen: Seen) -> Seen:
-    return replace(seen, deployment=GOING)
+def deleting(seen: ObservedDeployment) -> ObservedDeployment:
+    return replace(seen, deployment=DELETING)
 
 
-def released(found: Plan) -> bool:
-    return any(isinstance(intent, RemoveFinalizer) for intent in found)
+def released(planned: Plan) -> bool:
+    return any(isinstance(intent, RemoveFinalizer) for intent in planned)
 
 
-def test_deployment_without_our_finalizer_goes_by_itself() -> None:
+def test_deployment_without_our_finalizer_is_left_alone() -> None:
     deployment = a_deployment(is_deleting=True, has_finalizer=False)
     assert plan(a_moment(deployment=deployment), NOW) == Plan()
 
 
 @pytest.mark.spec("M-34")
-def test_place_that_nothing_names_holds_the_finalizer_and_is_told_once() -> None:
-    seen = going(
+def test_unknown_hub_namespace_holds_the_finalizer_and_is_recorded_once() -> None:
+    seen = deleting(
         a_moment(
-            hub_name="", fresh=Fresh(namespace=Absent(), hub_namespace=Absent()), copy=Absent()
+            hub_name="",
+            live=FederationLiveFacts(namespace=Absent(), hub_namespace=Absent()),
+            copy=Absent(),
         )
     )
     held = plan(seen, NOW)
@@ -313,38 +329,38 @@ def test_place_that_nothing_names_holds_the_finalizer_and_is_told_once() -> None
 
 @pytest.mark.spec("M-33")
 def test_hub_namespace_that_is_gone_has_no_copy_to_wait_for() -> None:
-    found = plan(going(a_moment(hub_namespace=Absent(), copy=Absent())), NOW)
-    assert found == Plan.of(
+    planned = plan(deleting(a_moment(hub_namespace=Absent(), copy=Absent())), NOW)
+    assert planned == Plan.of(
         RemoveFinalizer(
             KEY,
             UID,
             labels.FEDERATION_FINALIZER,
             reasons.FINALIZER_DONE,
-            if_gone=IfGone(COPY_KEY),
+            require_gone=RequireGone(COPY_KEY),
         )
     )
 
 
 @pytest.mark.spec("M-32")
 def test_copy_is_deleted_by_its_uid_and_the_finalizer_waits_for_it() -> None:
-    found = plan(going(a_moment()), NOW)
-    assert found.intents[0] == Delete(COPY_KEY, Uid("hub-wd"), reasons.NOT_WANTED)
-    assert (reasons.STILL_TERMINATING, STEP) in waits(found)
-    assert not released(found)
+    planned = plan(deleting(a_moment()), NOW)
+    assert planned.intents[0] == Delete(COPY_KEY, Uid("hub-wd"), reasons.NOT_WANTED)
+    assert (reasons.STILL_TERMINATING, STEP) in waits(planned)
+    assert not released(planned)
 
 
 @pytest.mark.spec("M-32")
-def test_copy_held_by_somebody_elses_finalizer_holds_ours() -> None:
-    found = plan(going(a_moment(copy=a_copy(is_deleting=True))), NOW)
-    assert not found.writes
-    assert (reasons.STILL_TERMINATING, STEP) in waits(found)
+def test_copy_held_by_another_finalizer_holds_ours() -> None:
+    planned = plan(deleting(a_moment(copy=a_copy(is_deleting=True))), NOW)
+    assert not planned.writes
+    assert (reasons.STILL_TERMINATING, STEP) in waits(planned)
 
 
 @pytest.mark.spec("M-44")
-def test_policy_that_nobody_else_needs_is_waited_for() -> None:
-    found = plan(going(a_moment(copy=Absent())), NOW)
-    assert (reasons.POLICY_STILL_THERE, STEP) in waits(found)
-    assert not released(found)
+def test_policy_that_no_other_deployment_needs_is_waited_for() -> None:
+    planned = plan(deleting(a_moment(copy=Absent())), NOW)
+    assert (reasons.POLICY_STILL_THERE, STEP) in waits(planned)
+    assert not released(planned)
 
 
 @pytest.mark.spec("M-44")
@@ -356,13 +372,13 @@ def test_policy_that_nobody_else_needs_is_waited_for() -> None:
         a_moment(copy=Absent(), policies=(a_policy("LHR"),)),
     ],
 )
-def test_policy_that_another_needs_or_that_is_gone_holds_nobody(seen: Seen) -> None:
-    assert released(plan(going(seen), NOW))
+def test_policy_that_another_needs_or_that_is_gone_holds_nothing(seen: ObservedDeployment) -> None:
+    assert released(plan(deleting(seen), NOW))
 
 
 def test_policy_of_the_city_that_was_delivered_to_counts_not_that_of_the_spec() -> None:
-    rerouted = Known(deleted_code="LHR", operator=OPERATOR)
-    seen = going(a_moment(copy=Absent(), known=rerouted))
+    rerouted = FederationMemory(deleted_code="LHR", operator=OPERATOR)
+    seen = deleting(a_moment(copy=Absent(), known=rerouted))
     assert released(plan(seen, NOW))
     left = replace(seen, policies=(a_policy("LHR"),))
     assert not released(plan(left, NOW))
@@ -375,52 +391,56 @@ def test_city_that_never_was_one_has_no_policy_to_wait_for() -> None:
 
 @pytest.mark.spec("M-33")
 def test_recorded_namespace_is_believed_only_with_labels_that_prove_it() -> None:
-    gone = Fresh(namespace=Absent(), hub_namespace=Absent())
-    assert plan(going(a_moment(fresh=gone)), NOW).writes
-    for found in ({}, FOREIGN):
-        seen = going(a_moment(fresh=gone, hub_namespace=a_hub_namespace(found), holds_ours=True))
+    gone = FederationLiveFacts(namespace=Absent(), hub_namespace=Absent())
+    assert plan(deleting(a_moment(live=gone)), NOW).writes
+    for planned in ({}, FOREIGN):
+        seen = deleting(
+            a_moment(live=gone, hub_namespace=a_hub_namespace(planned), holds_ours=True)
+        )
         held = plan(seen, NOW)
         assert not held.writes
         assert events(held) == [reasons.HUB_IDENTITY_CONFLICT]
 
 
-def test_labels_are_put_right_first_where_the_uid_lives() -> None:
-    (first, *_) = plan(going(a_moment(hub_namespace=a_hub_namespace({}))), NOW)
+def test_labels_are_repaired_first_where_the_namespace_has_the_uid() -> None:
+    (first, *_) = plan(deleting(a_moment(hub_namespace=a_hub_namespace({}))), NOW)
     assert isinstance(first, Ensure)
     assert first.key == NAMESPACE_KEY
     foreign = a_moment(hub_namespace=a_hub_namespace(FOREIGN), holds_ours=True)
-    assert isinstance(plan(going(foreign), NOW).intents[0], Ensure)
-    held = plan(going(replace(foreign, holds_ours=False)), NOW)
+    assert isinstance(plan(deleting(foreign), NOW).intents[0], Ensure)
+    held = plan(deleting(replace(foreign, holds_ours=False)), NOW)
     assert not held.writes
 
 
 def test_labels_of_a_hub_namespace_that_is_going_are_not_touched() -> None:
     seen = a_moment(hub_namespace=a_hub_namespace({}, is_deleting=True))
-    assert not plan(going(seen), NOW).writes
+    assert not plan(deleting(seen), NOW).writes
 
 
-def test_finalizer_held_for_five_minutes_is_told_once() -> None:
-    seen = going(a_moment(copy=a_copy(is_deleting=True)))
-    early = replace(seen, known=known(Terminating=LATE_AFTER - STEP))
+def test_finalizer_held_for_five_minutes_is_recorded_once() -> None:
+    seen = deleting(a_moment(copy=a_copy(is_deleting=True)))
+    early = replace(seen, known=known(Terminating=RELEASE_LATE_AFTER - STEP))
     assert events(plan(early, NOW)) == []
-    late = replace(seen, known=known(Terminating=LATE_AFTER))
+    late = replace(seen, known=known(Terminating=RELEASE_LATE_AFTER))
     assert events(plan(late, NOW)) == [reasons.FEDERATION_RELEASE_DELAYED]
-    later = known(Terminating=LATE_AFTER * 2, FederationReleaseDelayed=LATE_AFTER)
+    later = known(Terminating=RELEASE_LATE_AFTER * 2, FederationReleaseDelayed=RELEASE_LATE_AFTER)
     assert events(plan(replace(seen, known=later), NOW)) == []
 
 
-@pytest.mark.parametrize("deployment", [GOING, Absent()])
-def test_nothing_is_deleted_on_what_was_asked_for_something_else(
-    deployment: Deployment | Absent,
+@pytest.mark.parametrize("deployment", [DELETING, Absent()])
+def test_nothing_is_deleted_on_live_reads_for_something_else(
+    deployment: ProjectDeployment | Absent,
 ) -> None:
-    seen = a_moment(deployment=deployment, fresh=Fresh(namespace=NAMESPACE_UID))
+    seen = a_moment(deployment=deployment, live=FederationLiveFacts(namespace=NAMESPACE_UID))
     assert plan(seen, NOW) == Plan()
 
 
 # --- orphans --------------------------------------------------------------------------------------
 
-ASKED = Fresh(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace(), ruling=Allowed())
-ORPHAN = a_moment(deployment=Absent(), fresh=ASKED)
+LIVE = FederationLiveFacts(
+    namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace(), ruling=RemovalAllowed()
+)
+ORPHAN = a_moment(deployment=Absent(), live=LIVE)
 
 
 @pytest.mark.spec("M-31")
@@ -429,9 +449,9 @@ def test_nothing_on_either_side_is_nothing_to_do() -> None:
 
 
 @pytest.mark.spec("M-41")
-def test_copy_whose_deployment_is_gone_goes_on_full_proof() -> None:
-    gone = IfGone(KEY)
-    removed = Delete(COPY_KEY, Uid("hub-wd"), reasons.ORPHANED, if_gone=gone)
+def test_orphaned_copy_is_deleted_on_full_proof() -> None:
+    gone = RequireGone(KEY)
+    removed = Delete(COPY_KEY, Uid("hub-wd"), reasons.ORPHANED, require_gone=gone)
     assert plan(ORPHAN, NOW) == Plan.of(removed)
 
 
@@ -443,57 +463,57 @@ def test_copy_whose_deployment_is_gone_goes_on_full_proof() -> None:
         replace(ORPHAN, hub_namespace=Absent()),
         replace(ORPHAN, hub_namespace=a_hub_namespace({})),
         replace(ORPHAN, hub_namespace=a_hub_namespace(FOREIGN)),
-        replace(ORPHAN, fresh=replace(ASKED, namespace=Absent())),
-        replace(ORPHAN, copy=Absent(), strays=(a_copy(namespace="ns-other"),)),
+        replace(ORPHAN, live=replace(LIVE, namespace=Absent())),
+        replace(ORPHAN, copy=Absent(), strays=(a_copy(namespace="ns-other").key,)),
     ],
 )
-def test_copy_that_is_not_proven_ours_is_left_and_counted(seen: Seen) -> None:
-    assert plan(seen, NOW) == Plan.of(Wait(KEY, reasons.ORPHANED, HOLD))
+def test_copy_that_is_not_proven_ours_is_left_and_counted(seen: ObservedDeployment) -> None:
+    assert plan(seen, NOW) == Plan.of(RequeueAfter(KEY, reasons.ORPHANED, UNTIL_RESYNC))
 
 
-def test_orphan_that_is_going_is_left_to_go() -> None:
+def test_orphan_that_is_being_deleted_is_left_alone() -> None:
     assert plan(replace(ORPHAN, copy=a_copy(is_deleting=True)), NOW) == Plan()
 
 
 @pytest.mark.spec("M-94")
 @pytest.mark.fault("D9")
-def test_too_many_orphans_at_once_are_held_and_told_once() -> None:
-    held = Held(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
-    seen = replace(ORPHAN, fresh=replace(ORPHAN.fresh, ruling=held))
+def test_too_many_orphans_at_once_are_held_and_recorded_once() -> None:
+    held = RemovalHeld(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
+    seen = replace(ORPHAN, live=replace(ORPHAN.live, ruling=held))
     first = plan(seen, NOW)
     assert not first.writes
     assert events(first) == [reasons.MASS_DELETE_REFUSED]
     assert (reasons.MASS_DELETE_REFUSED, timedelta(seconds=60)) in waits(first)
-    (told,) = [intent for intent in first if isinstance(intent, Emit)]
-    assert told.key == OPERATOR
+    (event,) = [intent for intent in first if isinstance(intent, RecordEvent)]
+    assert event.key == OPERATOR
     for quiet in (
-        replace(seen, fresh=replace(seen.fresh, ruling=replace(held, is_news=False))),
-        replace(seen, known=Known()),
+        replace(seen, live=replace(seen.live, ruling=replace(held, is_news=False))),
+        replace(seen, known=FederationMemory()),
     ):
         assert events(plan(quiet, NOW)) == []
 
 
-# --- whom it wakes --------------------------------------------------------------------------------
+# --- enqueued policies ----------------------------------------------------------------------------
 
 
-def woken(seen: Seen) -> list[str]:
-    return [key.name for key in policies_to_wake(seen)]
+def enqueued(seen: ObservedDeployment) -> list[str]:
+    return [key.name for key in policies_to_enqueue(seen)]
 
 
-def test_policy_that_is_missing_is_woken_and_one_that_is_there_is_not() -> None:
-    assert woken(a_moment(policies=())) == ["city-dfw"]
-    assert woken(a_moment()) == []
+def test_policy_that_is_missing_is_enqueued_and_an_existing_one_is_not() -> None:
+    assert enqueued(a_moment(policies=())) == ["city-dfw"]
+    assert enqueued(a_moment()) == []
 
 
-def test_policies_of_both_cities_are_woken_by_a_change_of_city() -> None:
+def test_policies_of_both_cities_are_enqueued_by_a_change_of_city() -> None:
     seen = a_moment(copy=a_copy(routed_to="LHR"), policies=(a_policy("LHR"),))
-    assert woken(seen) == ["city-dfw", "city-lhr"]
+    assert enqueued(seen) == ["city-dfw", "city-lhr"]
 
 
-def test_policy_of_a_deployment_that_goes_is_woken() -> None:
-    assert woken(going(a_moment(copy=Absent()))) == ["city-dfw"]
+def test_policy_of_a_deployment_that_is_deleted_is_enqueued() -> None:
+    assert enqueued(deleting(a_moment(copy=Absent()))) == ["city-dfw"]
 
 
-def test_nobody_is_woken_where_the_place_is_unknown_or_nothing_is_left() -> None:
-    assert woken(a_moment(hub_name="")) == []
-    assert woken(ORPHAN) == []
+def test_nothing_is_enqueued_where_the_hub_namespace_is_unknown_or_nothing_is_left() -> None:
+    assert enqueued(a_moment(hub_name="")) == []
+    assert enqueued(ORPHAN) == []

@@ -1,4 +1,4 @@
-"""What a project is told about its deployment, row by row of the mirror's table."""
+"""The mirrored status of a deployment, row by row of the mirror's table."""
 
 from __future__ import annotations
 
@@ -18,42 +18,53 @@ from management_builders.federation import (
 )
 
 from compute_api_types import reasons
-from compute_management_operator.federation.observe import Deployment, Known, Seen
-from compute_management_operator.federation.status import (
-    PATIENCE,
+from compute_management_operator.hub.delays import REPORT_PATIENCE
+from compute_management_operator.hub.federation.observe import (
+    FederationMemory,
+    ObservedDeployment,
+    ProjectDeployment,
+)
+from compute_management_operator.hub.federation.status import (
     has_report,
     report,
     translate_generation,
 )
-from compute_operator_kit.errors import InvalidSpecError, UnavailableError
-from compute_operator_kit.intents import Emit, Ensure, Owned, Plan, SetStatus, Wait
-from compute_operator_kit.keys import ObjectKey, PlaneName
-from compute_operator_kit.objects import Absent, Unreadable
-from compute_operator_kit.outcomes import Applied, Effect, Outcome
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode, member_list
+from compute_operator_kit.core.errors import InvalidSpecError, UnavailableError
+from compute_operator_kit.core.json import Json, JsonObject, decode_json_object, encode, member_list
+from compute_operator_kit.core.keys import ObjectKey, PlaneName
+from compute_operator_kit.core.objects import Absent, Unreadable
+from compute_operator_kit.intents.intents import (
+    Ensure,
+    OwnedFields,
+    Plan,
+    RecordEvent,
+    RequeueAfter,
+    SetStatus,
+)
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
 
 NOTHING_APPLIED = Applied()
 YOUNG = "2026-06-20T08:59:10Z"
 
 
-def told(seen: Seen) -> Plan:
+def reported(seen: ObservedDeployment) -> Plan:
     return report(seen, NOTHING_APPLIED, NOW)
 
 
-def status_in(found: Plan) -> SetStatus:
-    (status,) = [intent for intent in found if isinstance(intent, SetStatus)]
+def status_in(planned: Plan) -> SetStatus:
+    (status,) = [intent for intent in planned if isinstance(intent, SetStatus)]
     return status
 
 
-def written_in(found: Plan) -> JsonObject:
-    """The status as it would travel."""
-    return decode_object(encode(status_in(found).status))
+def written_in(planned: Plan) -> JsonObject:
+    """The status as it is sent."""
+    return decode_json_object(encode(status_in(planned).status))
 
 
-def conditions_in(found: Plan) -> list[tuple[object, ...]]:
+def conditions_in(planned: Plan) -> list[tuple[object, ...]]:
     return [
         (one["type"], one["status"], one["reason"], one["message"], one.get("observedGeneration"))
-        for one in member_list(written_in(found), "conditions")
+        for one in member_list(written_in(planned), "conditions")
         if isinstance(one, dict)
     ]
 
@@ -73,25 +84,25 @@ def conditions_in(found: Plan) -> list[tuple[object, ...]]:
         a_moment(deployment=a_deployment(has_finalizer=False), copy=a_copy(status=a_report())),
     ],
 )
-def test_what_was_last_known_stands(seen: Seen) -> None:
-    assert told(seen) == Plan()
+def test_what_was_last_known_stands(seen: ObservedDeployment) -> None:
+    assert reported(seen) == Plan()
 
 
 @pytest.mark.spec("M-61")
-def test_young_copy_without_a_report_is_looked_at_again_when_it_is_sixty_seconds_old() -> None:
+def test_young_copy_without_a_report_is_reconciled_again_at_sixty_seconds_of_age() -> None:
     seen = a_moment(copy=a_copy(created=YOUNG))
     left = timedelta(seconds=10)
-    assert told(seen) == Plan.of(Wait(KEY, reasons.CELL_REPORT_AWAITED, left))
+    assert reported(seen) == Plan.of(RequeueAfter(KEY, reasons.CELL_REPORT_AWAITED, left))
 
 
 @pytest.mark.spec("M-61")
-def test_copy_made_by_this_pass_is_looked_at_when_it_is_sixty_seconds_old() -> None:
+def test_copy_created_by_this_reconcile_is_reconciled_again_after_sixty_seconds() -> None:
     seen = a_moment(copy=Absent())
-    made = Ensure(seen.copy_key, Owned(), reasons.NOT_FEDERATED, is_final=True)
+    made = Ensure(seen.copy_key, OwnedFields(), reasons.NOT_FEDERATED, ignore_own_event=True)
     for effect, waits in ((Effect.WRITTEN, True), (Effect.HELD, False), (Effect.FAILED, False)):
-        found = report(seen, Applied((Outcome(made, effect),)), NOW)
-        awaited = Wait(KEY, reasons.CELL_REPORT_AWAITED, PATIENCE)
-        assert found == (Plan.of(awaited) if waits else Plan())
+        planned = report(seen, Applied((Outcome(made, effect),)), NOW)
+        awaited = RequeueAfter(KEY, reasons.CELL_REPORT_AWAITED, REPORT_PATIENCE)
+        assert planned == (Plan.of(awaited) if waits else Plan())
 
 
 # --- of a former deployment -----------------------------------------------------------------------
@@ -114,14 +125,14 @@ def test_the_status_of_a_former_deployment_never_counts(
     echo: str, created: str, cells: str
 ) -> None:
     copy = a_copy(status=a_former_report(echo, cells=cells), created=created)
-    found = told(a_moment(copy=copy))
-    said = ("False", reasons.INSTANCES_PROVISIONING, FORMER, 0)
-    assert conditions_in(found) == [
-        ("Available", *said),
-        ("ReplicasReady", *said),
-        ("Ready", *said),
+    planned = reported(a_moment(copy=copy))
+    stated = ("False", reasons.INSTANCES_PROVISIONING, FORMER, 0)
+    assert conditions_in(planned) == [
+        ("Available", *stated),
+        ("ReplicasReady", *stated),
+        ("Ready", *stated),
     ]
-    written = status_in(found).status
+    written = status_in(planned).status
     assert (written["replicas"], written["desiredReplicas"]) == (0, 2)
     assert "observedTemplateUID" not in written
 
@@ -131,15 +142,17 @@ def test_another_uid_alone_shows_nothing_for_sixty_seconds() -> None:
     # A hub that was rebuilt has new UIDs; the cell echoes the new one within moments.
     copy = a_copy(status=a_former_report("hub-0"), created=YOUNG)
     left = timedelta(seconds=10)
-    assert told(a_moment(copy=copy)) == Plan.of(Wait(KEY, reasons.CELL_REPORT_AWAITED, left))
+    assert reported(a_moment(copy=copy)) == Plan.of(
+        RequeueAfter(KEY, reasons.CELL_REPORT_AWAITED, left)
+    )
 
 
 @pytest.mark.spec("OU-05")
 def test_a_former_status_that_is_shown_already_is_not_written_again() -> None:
     seen = a_moment(copy=a_copy(status=a_former_report("")))
-    shown = written_in(told(seen))
+    shown = written_in(reported(seen))
     again = a_moment(deployment=a_deployment(status=shown), copy=seen.copy)
-    assert written_in(told(again)) == shown
+    assert written_in(reported(again)) == shown
 
 
 @pytest.mark.spec("OU-05")
@@ -148,11 +161,11 @@ def test_a_status_of_this_deployment_or_of_an_older_cell_counts(echo: Json) -> N
     status = a_former_report(echo)
     if echo is None:
         del status["observedTemplateUID"]
-    found = told(a_moment(copy=a_copy(status=status)))
+    planned = reported(a_moment(copy=a_copy(status=status)))
     assert ("Ready", "True", "ReplicasAvailable", "0/0 replicas available", 3) in conditions_in(
-        found
+        planned
     )
-    assert "observedTemplateUID" not in status_in(found).status
+    assert "observedTemplateUID" not in status_in(planned).status
 
 
 # --- waiting --------------------------------------------------------------------------------------
@@ -168,45 +181,45 @@ def test_old_copy_without_a_report_is_waiting(status: JsonObject) -> None:
         "conditions": [a_condition("Custom", "True", "Theirs")],
     }
     seen = a_moment(deployment=a_deployment(status=stored), copy=a_copy(status=status))
-    found = told(seen)
+    planned = reported(seen)
     message = 'Waiting for a cell in city "DFW" to report'
-    said = ("False", reasons.INSTANCES_PROVISIONING, message, 2)
-    assert conditions_in(found) == [
+    stated = ("False", reasons.INSTANCES_PROVISIONING, message, 2)
+    assert conditions_in(planned) == [
         ("Custom", "True", "Theirs", "", None),
-        ("Available", *said),
-        ("ReplicasReady", *said),
-        ("Ready", *said),
+        ("Available", *stated),
+        ("ReplicasReady", *stated),
+        ("Ready", *stated),
     ]
-    written = status_in(found)
+    written = status_in(planned)
     assert written.status["replicas"] == 0
     assert written.status["desiredReplicas"] == 2
     assert written.status["observedGeneration"] == 2
     assert "location" not in written.status
-    assert written.provisional
+    assert written.may_defer
 
 
 @pytest.mark.spec("M-61")
-def test_city_that_no_cluster_carries_says_so() -> None:
-    found = told(a_moment(serving_cells=()))
+def test_city_that_no_cluster_carries_is_reported() -> None:
+    planned = reported(a_moment(serving_cells=()))
     message = 'No cell serves city code "DFW"'
-    assert conditions_in(found)[0][1:4] == ("False", reasons.NO_MATCHING_LOCATION, message)
-    assert not status_in(found).provisional
+    assert conditions_in(planned)[0][1:4] == ("False", reasons.NO_MATCHING_LOCATION, message)
+    assert not status_in(planned).may_defer
 
 
 def test_clusters_that_cannot_be_read_are_no_verdict() -> None:
-    found = told(a_moment(serving_cells=Unreadable("NotSynced")))
-    assert conditions_in(found)[0][2] == reasons.INSTANCES_PROVISIONING
+    planned = reported(a_moment(serving_cells=Unreadable("NotSynced")))
+    assert conditions_in(planned)[0][2] == reasons.INSTANCES_PROVISIONING
 
 
 def test_copy_without_an_age_counts_as_old() -> None:
-    assert conditions_in(told(a_moment(copy=a_copy(created="")))) != []
+    assert conditions_in(reported(a_moment(copy=a_copy(created="")))) != []
 
 
 @pytest.mark.parametrize("replicas", [-1, "many", None, 10_000_000])
 @pytest.mark.fault("F1")
 def test_replicas_that_bypassed_admission_do_not_break_the_wait(replicas: Json) -> None:
     deployment = a_deployment(min_replicas=replicas)
-    assert status_in(told(a_moment(deployment=deployment))).status["desiredReplicas"] == 0
+    assert status_in(reported(a_moment(deployment=deployment))).status["desiredReplicas"] == 0
 
 
 # --- mirrored -------------------------------------------------------------------------------------
@@ -219,33 +232,33 @@ STARTING = a_condition("Ready", "False", "InstancesProvisioning", "starting")
 def test_report_is_mirrored_without_what_belongs_to_the_hub() -> None:
     stored: JsonObject = {"conditions": [a_condition("Custom", "True", "Theirs")]}
     seen = a_moment(deployment=a_deployment(status=stored), copy=a_copy(status=a_report(READY)))
-    found = told(seen)
-    assert conditions_in(found) == [
+    planned = reported(seen)
+    assert conditions_in(planned) == [
         ("Custom", "True", "Theirs", "", None),
         ("Ready", "True", "ReplicasAvailable", "2/2 replicas available", 3),
     ]
-    written = status_in(found)
+    written = status_in(planned)
     assert (written.key, written.uid, written.resource_version) == (KEY, "project-wd", "40")
     assert written.status["observedGeneration"] == 3
     assert written.status["readyReplicas"] == 1
     assert written.status["location"] == {"name": "us-dallas-1", "namespace": ""}
     assert "observedTemplateGeneration" not in written.status
-    assert not written.provisional
+    assert not written.may_defer
 
 
 @pytest.mark.spec("M-96")
 def test_report_that_something_is_on_its_way_may_be_held_back_and_a_loss_may_not() -> None:
     copy = a_copy(status=a_report(STARTING))
-    assert status_in(told(a_moment(copy=copy))).provisional
+    assert status_in(reported(a_moment(copy=copy))).may_defer
     stored: JsonObject = {"conditions": [READY]}
     lost = a_moment(deployment=a_deployment(status=stored), copy=copy)
-    assert not status_in(told(lost)).provisional
+    assert not status_in(reported(lost)).may_defer
 
 
 @pytest.mark.spec("M-62")
 def test_status_written_once_is_not_different_the_next_time() -> None:
     seen = a_moment(copy=a_copy(status=a_report(READY)))
-    first = written_in(told(seen))
+    first = written_in(reported(seen))
     settled = replace(seen, deployment=a_deployment(status=first))
     later = report(settled, NOTHING_APPLIED, NOW + timedelta(hours=3))
     assert written_in(later) == first
@@ -255,7 +268,7 @@ def test_time_of_a_condition_moves_with_its_status_alone() -> None:
     def time_in(stored: JsonObject) -> object:
         deployment = a_deployment(status={"conditions": [stored]})
         seen = a_moment(deployment=deployment, copy=a_copy(status=a_report(READY)))
-        (entry,) = member_list(written_in(told(seen)), "conditions")
+        (entry,) = member_list(written_in(reported(seen)), "conditions")
         assert isinstance(entry, dict)
         return entry["lastTransitionTime"]
 
@@ -266,10 +279,22 @@ def test_time_of_a_condition_moves_with_its_status_alone() -> None:
     assert time_in(changed) == READY["lastTransitionTime"]
 
 
+@pytest.mark.fault("F6")
+def test_of_two_stored_conditions_of_a_type_the_first_counts() -> None:
+    early = "2026-06-20T07:00:00Z"
+    first = a_condition("Ready", "True", "Other", since=early)
+    second = a_condition("Ready", "False", "Other", since=early)
+    deployment = a_deployment(status={"conditions": [first, second]})
+    seen = a_moment(deployment=deployment, copy=a_copy(status=a_report(READY)))
+    assert member_list(written_in(reported(seen)), "conditions") == [
+        {**READY, "lastTransitionTime": early, "observedGeneration": 3}
+    ]
+
+
 def test_unknown_stays_unknown() -> None:
     unknown = a_condition("Ready", "Unknown", "InstancesProvisioning")
-    found = told(a_moment(copy=a_copy(status=a_report(unknown))))
-    assert conditions_in(found)[0][1] == "Unknown"
+    planned = reported(a_moment(copy=a_copy(status=a_report(unknown))))
+    assert conditions_in(planned)[0][1] == "Unknown"
 
 
 def test_report_is_a_named_cell_or_without_the_interpreter_a_generation() -> None:
@@ -294,8 +319,8 @@ def test_report_is_a_named_cell_or_without_the_interpreter_a_generation() -> Non
         (a_copy(status=a_report(observed=5), generation=5, stamped=None), 1),
     ],
 )
-def test_generation_of_the_hub_is_told_as_one_of_the_project(
-    copy: Deployment, observed: int
+def test_generation_of_the_hub_is_translated_to_one_of_the_project(
+    copy: ProjectDeployment, observed: int
 ) -> None:
     deployment = a_deployment(generation=3, status={"observedGeneration": 1})
     assert translate_generation(deployment, copy) == observed
@@ -307,20 +332,20 @@ def test_generation_of_the_hub_is_told_as_one_of_the_project(
 def refused_by(plane: str, error: Exception) -> Applied:
     key = ObjectKey(PlaneName(plane), COPY_KEY.kind, COPY_KEY.namespace, COPY_KEY.name)
     assert isinstance(error, InvalidSpecError | UnavailableError)
-    return Applied((Outcome(Ensure(key, Owned(), "r"), Effect.FAILED, error=error),))
+    return Applied((Outcome(Ensure(key, OwnedFields(), "r"), Effect.FAILED, error=error),))
 
 
-def test_copy_that_the_hub_refuses_is_told_once_and_names_nothing_internal() -> None:
+def test_copy_that_the_hub_refuses_is_recorded_once_and_names_nothing_internal() -> None:
     applied = refused_by("@hub", InvalidSpecError("Invalid", "creating …: 422"))
     seen = a_moment(copy=Absent())
     first = report(seen, applied, NOW)
     event, wait = first
-    assert isinstance(event, Emit)
+    assert isinstance(event, RecordEvent)
     assert event.reason == reasons.FEDERATION_REFUSED
     assert "hub" not in event.message
-    assert isinstance(wait, Wait)
-    again = replace(seen, known=Known(since={reasons.FEDERATION_REFUSED: NOW}))
-    assert [one for one in report(again, applied, NOW) if isinstance(one, Emit)] == []
+    assert isinstance(wait, RequeueAfter)
+    again = replace(seen, known=FederationMemory(since={reasons.FEDERATION_REFUSED: NOW}))
+    assert [one for one in report(again, applied, NOW) if isinstance(one, RecordEvent)] == []
 
 
 @pytest.mark.parametrize(
@@ -330,9 +355,9 @@ def test_copy_that_the_hub_refuses_is_told_once_and_names_nothing_internal() -> 
         refused_by("@hub", UnavailableError("Timeout", "creating …")),
     ],
 )
-def test_other_trouble_is_nobodys_refusal(applied: Applied) -> None:
+def test_other_errors_are_no_refusal(applied: Applied) -> None:
     assert report(a_moment(copy=Absent()), applied, NOW) == Plan()
 
 
 def test_patience_is_that_of_the_specification() -> None:
-    assert timedelta(seconds=60) == PATIENCE
+    assert timedelta(seconds=60) == REPORT_PATIENCE

@@ -1,11 +1,11 @@
-"""Whom a change concerns, for federation, policy and projection."""
+"""Which keys a change enqueues, for federation, policy and projection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import pytest
-from management_builders.hub_caches import (
+from management_builders.filled_caches import (
     ACME,
     OURS,
     UID,
@@ -23,38 +23,38 @@ from management_builders.hub_caches import (
 )
 
 from compute_api_types import labels, names
-from compute_management_operator.federation import mapping as federation
-from compute_management_operator.hub_indexes import (
+from compute_management_operator.hub import watches
+from compute_management_operator.hub.federation import watches as federation
+from compute_management_operator.hub.identity import ProjectNamespace
+from compute_management_operator.hub.indexes import (
     index_by_cells,
     index_by_quarantine,
     read_policy_code,
 )
-from compute_management_operator.identities import Place
-from compute_management_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
-from compute_management_operator.plane_names import HUB, SINGLE
-from compute_management_operator.policy import mapping as policy
-from compute_management_operator.policy.controller import judge_missing
-from compute_management_operator.projection import mapping as projection
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.mapping import Dropped
-from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
-from compute_operator_kit.testing import a_snapshot
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.hub.policy import watches as policy
+from compute_management_operator.hub.policy.controller import read_unengaged
+from compute_management_operator.hub.projection import watches as projection
+from compute_management_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE, POLICY, SINGLE
+from compute_operator_kit.controller.spec import DroppedChange
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot, Unreadable
+from compute_operator_kit.testing.fakes import a_snapshot
 
 WEB = ObjectKey(ACME, DEPLOYMENT, "default", "web")
-PLACE = Place(ACME, "default")
+PLACE = ProjectNamespace(ACME, "default")
 
 
-def known(place: Place) -> Uid | None:
+def known(place: ProjectNamespace) -> Uid | None:
     return Uid(UID) if place == PLACE else None
 
 
-def unknown(_: Place) -> Uid | None:
+def unknown(_: ProjectNamespace) -> Uid | None:
     return None
 
 
-def named(found: Iterable[ObjectKey | Dropped]) -> list[str]:
-    return sorted(one.reason if isinstance(one, Dropped) else one.name for one in found)
+def named(keys: Iterable[ObjectKey | DroppedChange]) -> list[str]:
+    return sorted(one.reason if isinstance(one, DroppedChange) else one.name for one in keys)
 
 
 # --- federation -----------------------------------------------------------------------------------
@@ -67,26 +67,26 @@ def named(found: Iterable[ObjectKey | Dropped]) -> list[str]:
         (OURS, {}, WEB),
         ({}, OURS, WEB),
         ({labels.UPSTREAM_NAMESPACE: "default"}, OURS, WEB),
-        ({}, {}, Dropped("no_project")),
-        ({labels.UPSTREAM_CLUSTER_NAME: "acme"}, {}, Dropped("no_project")),
-        ({labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}, {}, Dropped("no_namespace")),
-        ({**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}, {}, Dropped("not_engaged")),
+        ({}, {}, DroppedChange("no_project")),
+        ({labels.UPSTREAM_CLUSTER_NAME: "acme"}, {}, DroppedChange("no_project")),
+        ({labels.UPSTREAM_CLUSTER_NAME: "cluster-acme"}, {}, DroppedChange("no_namespace")),
+        ({**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}, {}, DroppedChange("not_engaged")),
     ],
 )
 def test_copy_leads_to_its_deployment_or_is_dropped_with_a_reason(
-    own: dict[str, str], around: dict[str, str], expected: ObjectKey | Dropped
+    own: dict[str, str], around: dict[str, str], expected: ObjectKey | DroppedChange
 ) -> None:
     caches = caches_of(a_hub_namespace(around))
-    change = a_change(None, a_hub_deployment(found=own))
+    change = a_change(None, a_hub_deployment(with_labels=own))
     assert list(federation.map_copy(change, caches)) == [expected]
 
 
 def test_copy_without_a_namespace_in_the_cache_is_mapped_by_its_own_labels() -> None:
-    change = a_change(a_hub_deployment(), a_hub_deployment(found={}))
+    change = a_change(a_hub_deployment(), a_hub_deployment(with_labels={}))
     assert named(federation.map_copy(change, caches_of())) == ["no_project", "web"]
 
 
-def test_hub_namespace_leads_to_whoever_recorded_it() -> None:
+def test_hub_namespace_leads_to_deployments_that_recorded_it() -> None:
     other = a_project_deployment("other", recorded="ns-other")
     caches = caches_of(a_project_deployment(), other, projects=("acme", "beta"))
     for namespace in (a_hub_namespace(), a_hub_namespace({})):
@@ -99,7 +99,7 @@ def test_hub_namespace_leads_to_whoever_recorded_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "woken"),
+    ("before", "after", "enqueued"),
     [
         (None, a_hub_policy(), ["web"]),
         (a_hub_policy(), None, ["web"]),
@@ -109,17 +109,17 @@ def test_hub_namespace_leads_to_whoever_recorded_it() -> None:
         (None, a_hub_policy("LHR"), []),
     ],
 )
-def test_policy_leads_to_the_deployments_of_its_city_when_it_is_news(
-    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+def test_policy_leads_to_the_deployments_of_its_city_when_it_matters(
+    before: Snapshot | None, after: Snapshot | None, enqueued: list[str]
 ) -> None:
     london = a_project_deployment("london", "SEA")
     for around in ((a_hub_namespace(),), ()):
         caches = caches_of(a_project_deployment(), london, *around)
-        assert named(federation.map_policy(a_change(before, after), caches)) == woken
+        assert named(federation.map_policy(a_change(before, after), caches)) == enqueued
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "woken"),
+    ("before", "after", "enqueued"),
     [
         (None, a_hub_cluster(), ["web"]),
         (a_hub_cluster(), None, ["web"]),
@@ -129,43 +129,43 @@ def test_policy_leads_to_the_deployments_of_its_city_when_it_is_news(
         (None, a_hub_cluster(city=""), []),
     ],
 )
-def test_cluster_leads_to_its_cities_before_and_after_and_its_heartbeat_to_nobody(
-    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+def test_cluster_leads_to_its_cities_before_and_after_and_its_heartbeat_to_nothing(
+    before: Snapshot | None, after: Snapshot | None, enqueued: list[str]
 ) -> None:
     caches = caches_of(a_project_deployment(), a_project_deployment("london", "LHR"))
-    assert named(federation.map_cluster(a_change(before, after), caches)) == woken
+    assert named(federation.map_cluster(a_change(before, after), caches)) == enqueued
 
 
-def test_engagement_wakes_deployments_and_copies_without_one() -> None:
+def test_engagement_enqueues_deployments_and_copies_without_one() -> None:
     caches = caches_of(
         a_project_deployment(),
         a_hub_namespace(),
         a_hub_deployment("orphan"),
-        a_hub_deployment("lost", found={**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}),
+        a_hub_deployment("lost", with_labels={**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}),
     )
-    assert named(federation.wake_deployments(ACME, caches)) == ["orphan", "web"]
-    assert named(federation.wake_deployments(HUB, caches)) == []
-    assert named(federation.wake_deployments(PlaneName("gone"), caches)) == []
+    assert named(federation.enqueue_deployments(ACME, caches)) == ["orphan", "web"]
+    assert named(federation.enqueue_deployments(HUB, caches)) == []
+    assert named(federation.enqueue_deployments(PlaneName("gone"), caches)) == []
     alone = caches_of(a_project_deployment(), has_hub=False)
-    assert named(federation.wake_deployments(ACME, alone)) == ["web"]
+    assert named(federation.enqueue_deployments(ACME, alone)) == ["web"]
 
 
 # --- policy ---------------------------------------------------------------------------------------
 
 
 def test_policy_leads_to_its_name_and_to_the_city_it_may_be_second_of() -> None:
-    def woken(name: str, namespace: str = H) -> list[str]:
-        found = a_hub_policy(name=name, namespace=namespace)
-        return named(policy.map_policy(a_change(None, found), caches_of()))
+    def enqueued(name: str, namespace: str = H) -> list[str]:
+        created = a_hub_policy(name=name, namespace=namespace)
+        return named(policy.map_policy(a_change(None, created), caches_of()))
 
-    assert woken("city-lax") == ["city-lax"]
-    assert woken("city-lax-1a2b3c4d") == ["city-lax", "city-lax-1a2b3c4d"]
-    assert woken("mine") == []
-    assert woken("city-lax", "default") == []
+    assert enqueued("city-lax") == ["city-lax"]
+    assert enqueued("city-lax-1a2b3c4d") == ["city-lax", "city-lax-1a2b3c4d"]
+    assert enqueued("mine") == []
+    assert enqueued("city-lax", "default") == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "woken"),
+    ("before", "after", "enqueued"),
     [
         (None, a_hub_deployment(), ["city-dfw"]),
         (a_hub_deployment(), None, ["city-dfw"]),
@@ -176,10 +176,10 @@ def test_policy_leads_to_its_name_and_to_the_city_it_may_be_second_of() -> None:
         (None, a_hub_deployment(namespace="default"), []),
     ],
 )
-def test_copy_leads_to_the_policies_of_its_cities_when_it_is_news(
-    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+def test_copy_leads_to_the_policies_of_its_cities_when_it_matters(
+    before: Snapshot | None, after: Snapshot | None, enqueued: list[str]
 ) -> None:
-    assert named(policy.map_copy(a_change(before, after), caches_of())) == woken
+    assert named(policy.map_copy(a_change(before, after), caches_of())) == enqueued
 
 
 def test_deployment_leads_to_the_policy_in_its_hub_namespace_once_that_is_known() -> None:
@@ -195,7 +195,7 @@ def test_deployment_leads_to_the_policy_in_its_hub_namespace_once_that_is_known(
 
 
 @pytest.mark.parametrize(
-    ("there", "woken"),
+    ("there", "enqueued"),
     [
         ([a_hub_policy("DFW", "city-dfw")], []),
         ([a_hub_policy("DFW", "city-dfw", is_deleting=True)], ["city-dfw"]),
@@ -204,14 +204,14 @@ def test_deployment_leads_to_the_policy_in_its_hub_namespace_once_that_is_known(
         ([], ["city-dfw"]),
     ],
 )
-def test_what_comes_where_the_policy_of_its_city_lives_leads_to_nobody(
-    there: list[Snapshot], woken: list[str]
+def test_new_object_in_a_city_with_a_policy_enqueues_nothing(
+    there: list[Snapshot], enqueued: list[str]
 ) -> None:
     caches = caches_of(*there)
     copy, deployment = a_hub_deployment(), a_project_deployment()
-    assert named(policy.map_copy(a_change(None, copy), caches)) == woken
-    assert named(policy.map_deployment(a_change(None, deployment), caches, known)) == woken
-    # What goes may have been the last one, whatever is there.
+    assert named(policy.map_copy(a_change(None, copy), caches)) == enqueued
+    assert named(policy.map_deployment(a_change(None, deployment), caches, known)) == enqueued
+    # A deleted one may have been the last, also where the policy exists.
     assert named(policy.map_copy(a_change(copy, None), caches)) == ["city-dfw"]
     assert named(policy.map_deployment(a_change(deployment, None), caches, known)) == ["city-dfw"]
 
@@ -224,21 +224,22 @@ def test_cluster_leads_to_policies_of_its_city_that_exist() -> None:
     assert named(policy.map_cluster(change, caches)) == ["city-dfw"]
 
 
-def test_hub_key_queues_with_the_project_its_namespace_names() -> None:
+def test_hub_key_takes_turns_with_the_project_its_namespace_names() -> None:
     caches = caches_of(a_hub_namespace(), a_hub_namespace({}, "ns-x"))
-    assert policy.share_by_project(policy.hub_key(H, "city-dfw"), caches) == "acme"
-    assert policy.share_by_project(policy.hub_key("ns-x", "city-dfw"), caches) == policy.NOBODYS
-    assert policy.share_by_project(policy.hub_key("ns-y", "city-dfw"), caches) == policy.NOBODYS
-    assert policy.share_by_project(WEB, caches) == "acme"
+    assert watches.fairness_by_project(policy.hub_key(H, "city-dfw"), caches) == "acme"
+    hub_x, hub_y = (policy.hub_key(name, "city-dfw") for name in ("ns-x", "ns-y"))
+    assert watches.fairness_by_project(hub_x, caches) == watches.NO_PROJECT
+    assert watches.fairness_by_project(hub_y, caches) == watches.NO_PROJECT
+    assert watches.fairness_by_project(WEB, caches) == "acme"
 
 
-def test_project_that_is_not_engaged_is_gone_only_if_the_root_says_so() -> None:
-    assert judge_missing(PLACE, caches_of()) == Absent()
+def test_project_that_is_not_engaged_is_gone_only_if_the_root_lacks_it() -> None:
+    assert read_unengaged(PLACE, caches_of()) == Absent()
     there = caches_of(a_root_project())
-    assert isinstance(judge_missing(PLACE, there), Unreadable)
+    assert isinstance(read_unengaged(PLACE, there), Unreadable)
     single = caches_of(has_root=False)
-    assert isinstance(judge_missing(Place(SINGLE, "default"), single), Unreadable)
-    assert judge_missing(PLACE, single) == Absent()
+    assert isinstance(read_unengaged(ProjectNamespace(SINGLE, "default"), single), Unreadable)
+    assert read_unengaged(PLACE, single) == Absent()
 
 
 # --- projection -----------------------------------------------------------------------------------
@@ -256,21 +257,21 @@ def test_project_instances_of_a_first_list_lead_to_their_namespace_once_for_all(
         first = a_change(None, a_project_instance(name), is_initial=True)
         assert list(projection.map_instance(first, unknown)) == [around]
         assert list(projection.map_instance(first, known)) == [ObjectKey(HUB, INSTANCE, H, name)]
-    assert projection.place_of(around) == PLACE
-    assert projection.place_of(WEB) == PLACE
+    assert projection.project_namespace_of(around) == PLACE
+    assert projection.project_namespace_of(WEB) == PLACE
 
 
-def test_lookup_of_a_namespace_leads_to_whoever_is_still_shown_and_gone() -> None:
+def test_lookup_of_a_namespace_leads_to_projections_without_a_source() -> None:
     caches = caches_of(a_hub_instance(), a_project_instance(), a_project_instance("gone-3"))
     around = ObjectKey(ACME, NAMESPACE, "", "default")
     assert named(projection.resolve(around, Uid(UID), caches)) == ["gone-3"]
 
 
-def test_deployments_of_a_first_list_concern_nobody_because_engagement_wakes_all() -> None:
+def test_deployments_of_a_first_list_enqueue_nothing_because_engagement_enqueues_all() -> None:
     caches = caches_of(a_hub_instance())
     first = a_change(None, a_project_deployment(), is_initial=True)
     assert list(projection.map_deployment(first, caches, known)) == []
-    assert named(projection.wake_instances(ACME, caches)) == ["web-0"]
+    assert named(projection.enqueue_instances(ACME, caches)) == ["web-0"]
 
 
 def test_copies_on_a_shared_server_lead_nowhere() -> None:
@@ -282,7 +283,7 @@ def test_copies_on_a_shared_server_lead_nowhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "woken"),
+    ("before", "after", "enqueued"),
     [
         (None, a_project_deployment(), ["web-0"]),
         (a_project_deployment(), None, ["web-0"]),
@@ -291,13 +292,13 @@ def test_copies_on_a_shared_server_lead_nowhere() -> None:
         (a_project_deployment(), a_project_deployment(), []),
     ],
 )
-def test_deployment_leads_to_its_instances_when_it_is_news(
-    before: Snapshot | None, after: Snapshot | None, woken: list[str]
+def test_deployment_leads_to_its_instances_when_it_matters(
+    before: Snapshot | None, after: Snapshot | None, enqueued: list[str]
 ) -> None:
     caches = caches_of(a_hub_instance(), a_hub_instance("other-0", {}))
     change = a_change(before, after)
-    assert named(projection.map_deployment(change, caches, known)) == woken
-    first = ["web"] if woken else []
+    assert named(projection.map_deployment(change, caches, known)) == enqueued
+    first = ["web"] if enqueued else []
     assert named(projection.map_deployment(change, caches, unknown)) == first
 
 
@@ -315,9 +316,9 @@ def test_hub_namespace_cluster_and_engagement_lead_to_their_instances() -> None:
     assert named(projection.map_cluster(a_change(None, a_hub_cluster()), caches)) == ["web-0"]
     heartbeat = a_change(a_hub_cluster(), a_hub_cluster())
     assert named(projection.map_cluster(heartbeat, caches)) == []
-    assert named(projection.wake_instances(ACME, caches)) == ["web-0"]
-    assert named(projection.wake_instances(HUB, caches)) == []
-    assert named(projection.wake_instances(ACME, caches_of(has_hub=False))) == []
+    assert named(projection.enqueue_instances(ACME, caches)) == ["web-0"]
+    assert named(projection.enqueue_instances(HUB, caches)) == []
+    assert named(projection.enqueue_instances(ACME, caches_of(has_hub=False))) == []
 
 
 # --- indexes --------------------------------------------------------------------------------------
@@ -325,8 +326,8 @@ def test_hub_namespace_cluster_and_engagement_lead_to_their_instances() -> None:
 
 def test_policy_that_names_several_cities_or_none_names_no_city() -> None:
     def code(*selectors: object) -> str:
-        found: JsonObject = {"spec": {"resourceSelectors": [*selectors]}}  # type: ignore[list-item]  # F1: anything
-        return read_policy_code(found)
+        body: JsonObject = {"spec": {"resourceSelectors": [*selectors]}}  # type: ignore[list-item]  # F1: anything
+        return read_policy_code(body)
 
     lax = {"labelSelector": {"matchLabels": {labels.TOPOLOGY_CITY_CODE: "LAX"}}}
     assert code(lax) == "LAX"

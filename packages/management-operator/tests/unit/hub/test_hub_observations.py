@@ -1,11 +1,11 @@
-"""What a pass sees of caches, and what it does not believe."""
+"""What a reconcile observes of caches, and what it does not use while they are incomplete."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from management_builders.hub_caches import (
+from management_builders.filled_caches import (
     ACME,
     OURS,
     UID,
@@ -22,35 +22,37 @@ from management_builders.hub_caches import (
 )
 
 from compute_api_types import labels, names
-from compute_management_operator.federation import observe as federation
-from compute_management_operator.identities import Place
-from compute_management_operator.kinds import (
+from compute_management_operator.hub.federation import observe as federation
+from compute_management_operator.hub.identity import ProjectNamespace
+from compute_management_operator.hub.policy import observe as policy
+from compute_management_operator.hub.projection import observe as projection
+from compute_management_operator.planes import (
     CLUSTER,
     DEPLOYMENT,
+    HUB,
     INSTANCE,
     NAMESPACE,
     POLICY,
 )
-from compute_management_operator.plane_names import HUB
-from compute_management_operator.policy import observe as policy
-from compute_management_operator.projection import observe as projection
-from compute_operator_kit.keys import Kind, ObjectKey, Uid
-from compute_operator_kit.objects import Absent, Snapshot, Unreadable
-from compute_operator_kit.testing import FakeCaches, a_snapshot
+from compute_operator_kit.core.keys import Kind, ObjectKey, Uid
+from compute_operator_kit.core.objects import Absent, Snapshot, Unreadable
+from compute_operator_kit.testing.fakes import FakeCaches, a_snapshot
 
 WEB = ObjectKey(ACME, DEPLOYMENT, "default", "web")
 BASE = ObjectKey(HUB, POLICY, H, "city-dfw")
 SOURCE = ObjectKey(HUB, INSTANCE, H, "web-0")
-PLACE = Place(ACME, "default")
-FRESH = federation.Fresh(namespace=Uid(UID))
+PLACE = ProjectNamespace(ACME, "default")
+LIVE = federation.FederationLiveFacts(namespace=Uid(UID))
 FOREIGN = {**OURS, labels.UPSTREAM_CLUSTER_NAME: "cluster-x"}
 
 
 # --- federation -----------------------------------------------------------------------------------
 
 
-def federated(caches: FakeCaches, fresh: federation.Fresh = FRESH) -> federation.Seen:
-    seen = federation.observe(WEB, caches, fresh, federation.Known())
+def federated(
+    caches: FakeCaches, live: federation.FederationLiveFacts = LIVE
+) -> federation.ObservedDeployment:
+    seen = federation.observe(WEB, caches, live, federation.FederationMemory())
     assert seen is not None
     return seen
 
@@ -69,18 +71,18 @@ def test_federation_sees_a_deployment_its_copy_policies_and_cells() -> None:
             a_hub_deployment(namespace="ns-other"),
         )
     )
-    assert isinstance(seen.deployment, federation.Deployment)
+    assert isinstance(seen.deployment, federation.ProjectDeployment)
     assert seen.deployment.city_code == "DFW"
-    assert isinstance(seen.copy, federation.Deployment)
+    assert isinstance(seen.copy, federation.ProjectDeployment)
     assert seen.copy.routed_to == "DFW"
     assert [one.key.name for one in seen.policies] == ["city-dfw"]
     assert seen.serving_cells == ("dfw-1",)
-    assert [one.key.namespace for one in seen.strays] == ["ns-other"]
+    assert [one.namespace for one in seen.strays] == ["ns-other"]
     assert seen.needed_by_others == frozenset()
     assert not seen.holds_ours
 
 
-def test_federation_asks_what_others_need_only_for_what_is_going() -> None:
+def test_federation_reads_what_others_need_only_during_a_deletion() -> None:
     seen = federated(
         caches_of(
             a_project_deployment(is_deleting=True),
@@ -94,7 +96,7 @@ def test_federation_asks_what_others_need_only_for_what_is_going() -> None:
 
 
 @pytest.mark.parametrize(("around", "holds"), [(FOREIGN, True), (OURS, False), ({}, False)])
-def test_federation_looks_for_its_own_where_the_namespace_names_somebody_else(
+def test_federation_reads_its_own_copies_where_the_namespace_names_another_project(
     around: dict[str, str],
     holds: bool,
 ) -> None:
@@ -103,14 +105,14 @@ def test_federation_looks_for_its_own_where_the_namespace_names_somebody_else(
 
 
 @pytest.mark.parametrize("kind", [NAMESPACE, DEPLOYMENT, POLICY])
-def test_federation_believes_no_half_view_of_the_hub(kind: Kind) -> None:
+def test_federation_uses_no_incomplete_cache_of_the_hub(kind: Kind) -> None:
     caches = caches_of(a_project_deployment(), unsynced=((HUB, kind),))
-    assert federation.observe(WEB, caches, FRESH, federation.Known()) is None
+    assert federation.observe(WEB, caches, LIVE, federation.FederationMemory()) is None
 
 
-def test_federation_believes_no_half_view_of_the_project() -> None:
+def test_federation_uses_no_incomplete_cache_of_the_project() -> None:
     caches = caches_of(unsynced=((ACME, DEPLOYMENT),))
-    assert federation.observe(WEB, caches, FRESH, federation.Known()) is None
+    assert federation.observe(WEB, caches, LIVE, federation.FederationMemory()) is None
 
 
 def test_clusters_that_cannot_be_read_are_no_empty_list() -> None:
@@ -118,19 +120,19 @@ def test_clusters_that_cannot_be_read_are_no_empty_list() -> None:
     assert isinstance(federated(caches).serving_cells, Unreadable)
 
 
-def test_recorded_namespace_counts_only_for_what_is_going_in_a_namespace_that_is_gone() -> None:
-    gone = federation.Fresh(namespace=Absent())
+def test_recorded_namespace_counts_only_for_a_deletion_in_a_namespace_that_is_gone() -> None:
+    gone = federation.FederationLiveFacts(namespace=Absent())
     going = caches_of(a_project_deployment(is_deleting=True))
     assert federated(going, gone).hub_name == H
     assert federated(caches_of(a_project_deployment()), gone).hub_name == ""
     forged = caches_of(a_project_deployment(recorded="kube-system", is_deleting=True))
     assert federated(forged, gone).hub_name == ""
     assert federated(caches_of(), gone).hub_name == ""
-    assert federated(going, federation.Fresh()).hub_name == ""
+    assert federated(going, federation.FederationLiveFacts()).hub_name == ""
 
 
-def test_fresh_hub_namespace_counts_before_the_cached_one() -> None:
-    asked = replace(FRESH, hub_namespace=Absent())
+def test_live_hub_namespace_counts_before_the_cached_one() -> None:
+    asked = replace(LIVE, hub_namespace=Absent())
     caches = caches_of(a_project_deployment(), a_hub_namespace())
     assert federated(caches, asked).hub_namespace == Absent()
 
@@ -139,8 +141,8 @@ def test_fresh_hub_namespace_counts_before_the_cached_one() -> None:
 
 
 def needed(
-    caches: FakeCaches, place: Place | Absent | Unreadable = PLACE, key: ObjectKey = BASE
-) -> policy.Seen:
+    caches: FakeCaches, place: ProjectNamespace | Absent | Unreadable = PLACE, key: ObjectKey = BASE
+) -> policy.ObservedPolicies:
     seen = policy.observe(key, caches, place, {})
     assert seen is not None
     return seen
@@ -162,7 +164,7 @@ def test_policy_is_needed_by_live_copies_and_live_deployments() -> None:
     assert isinstance(unreadable.asked, Unreadable)
 
 
-def test_half_a_view_of_the_project_says_nothing_about_what_it_needs() -> None:
+def test_incomplete_cache_of_the_project_shows_nothing_about_what_it_needs() -> None:
     caches = caches_of(a_hub_namespace(), unsynced=((ACME, DEPLOYMENT),))
     assert isinstance(needed(caches).asked, Unreadable)
 
@@ -197,9 +199,9 @@ def test_policy_belongs_to_the_city_it_names_or_to_its_own_name() -> None:
         ),
     ],
 )
-def test_policy_is_made_only_in_a_live_namespace_that_names_nobody_else(
+def test_policy_is_created_only_in_a_live_namespace_that_names_no_other_project(
     around: Snapshot | None,
-    place: Place | Absent,
+    place: ProjectNamespace | Absent,
     may_create: bool,
 ) -> None:
     caches = caches_of(*(() if around is None else (around,)))
@@ -226,11 +228,13 @@ def test_clusters_are_known_by_the_city_they_carry() -> None:
 
 # --- projection -----------------------------------------------------------------------------------
 
-ASKED = projection.Fresh(place=PLACE, namespace=Uid(UID))
+ASKED = projection.ProjectionLiveFacts(project_namespace=PLACE, namespace=Uid(UID))
 
 
-def projected(caches: FakeCaches, fresh: projection.Fresh = ASKED) -> projection.Seen:
-    seen = projection.observe(SOURCE, caches, fresh, projection.Known())
+def projected(
+    caches: FakeCaches, fresh: projection.ProjectionLiveFacts = ASKED
+) -> projection.ObservedInstance:
+    seen = projection.observe(SOURCE, caches, fresh, projection.ProjectionMemory())
     assert seen is not None
     return seen
 
@@ -246,18 +250,18 @@ def test_projection_sees_the_source_and_all_that_its_labels_lead_to() -> None:
             a_root_project(is_deleting=True),
         )
     )
-    assert isinstance(seen.source, projection.Instance)
+    assert isinstance(seen.source, projection.HubInstance)
     assert (seen.project, seen.namespace, seen.hub_uid) == ("acme", "default", UID)
-    assert isinstance(seen.deployment, projection.Deployment)
+    assert isinstance(seen.deployment, projection.InstanceDeployment)
     assert seen.deployment.city_code == "DFW"
-    assert seen.cell == projection.Cell("dfw-1", "DFW")
-    assert isinstance(seen.found, projection.Instance)
+    assert seen.cell == projection.ReportingCell("dfw-1", "DFW")
+    assert isinstance(seen.projection, projection.HubInstance)
     assert seen.is_project_deleting
 
 
 def test_labels_that_lead_nowhere_are_values_of_their_own() -> None:
     seen = projected(caches_of(a_hub_instance()))
-    assert (seen.hub_namespace, seen.deployment, seen.cell, seen.found) == (Absent(),) * 4
+    assert (seen.hub_namespace, seen.deployment, seen.cell, seen.projection) == (Absent(),) * 4
     assert not seen.is_project_deleting
     half = projected(caches_of(a_hub_instance(), unsynced=((ACME, DEPLOYMENT),)))
     assert isinstance(half.deployment, Unreadable)
@@ -265,10 +269,10 @@ def test_labels_that_lead_nowhere_are_values_of_their_own() -> None:
 
 def test_project_that_is_not_engaged_is_not_read() -> None:
     caches = caches_of(a_hub_instance(), projects=())
-    for fresh in (ASKED, projection.Fresh()):
+    for fresh in (ASKED, projection.ProjectionLiveFacts()):
         seen = projected(caches, fresh)
         assert not seen.is_engaged
-        assert isinstance(seen.found, Unreadable)
+        assert isinstance(seen.projection, Unreadable)
         assert isinstance(seen.deployment, Unreadable)
 
 
@@ -276,13 +280,13 @@ def test_source_that_is_gone_names_nothing() -> None:
     seen = projected(caches_of(a_project_instance()))
     assert isinstance(seen.source, Absent)
     assert (seen.project, seen.namespace) == (None, "")
-    assert isinstance(seen.found, projection.Instance)
+    assert isinstance(seen.projection, projection.HubInstance)
 
 
 @pytest.mark.parametrize("kind", [INSTANCE, NAMESPACE])
 def test_projection_believes_no_half_view(kind: Kind) -> None:
     caches = caches_of(unsynced=((HUB, kind),))
-    assert projection.observe(SOURCE, caches, ASKED, projection.Known()) is None
+    assert projection.observe(SOURCE, caches, ASKED, projection.ProjectionMemory()) is None
 
 
 def test_other_live_deployment_that_owns_the_name_is_seen() -> None:
@@ -291,12 +295,12 @@ def test_other_live_deployment_that_owns_the_name_is_seen() -> None:
         key = ObjectKey(ACME, INSTANCE, "default", "web-0")
         return a_snapshot(key, {"ownerReferences": [owner]})
 
-    def others(found: Snapshot) -> list[str]:
+    def others(shown: Snapshot) -> list[str]:
         caches = caches_of(
             a_hub_instance(),
             a_project_deployment(),
             a_project_deployment("other"),
-            found,
+            shown,
         )
         return [owner.name for owner in projected(caches).other_owners]
 

@@ -8,18 +8,18 @@ from datetime import timedelta
 import pytest
 
 from compute_api_types import reasons
-from compute_management_operator.hub_namespace.observe import (
+from compute_management_operator.hub.delays import BETWEEN_TWO_READS, NAMESPACE_TERMINATING
+from compute_management_operator.hub.namespaces.observe import (
     EmptyHubNamespace,
-    Observed,
+    ObservedNamespace,
     SourceState,
     read_state,
 )
-from compute_management_operator.hub_namespace.plan import FEW_APART, TERMINATING_AGAIN, plan
-from compute_management_operator.kinds import NAMESPACE, PROJECT
-from compute_management_operator.plane_names import HUB, ROOT
-from compute_operator_kit.intents import Delete, IfGone, Plan, Wait
-from compute_operator_kit.keys import ObjectKey, PlaneName, Uid
-from compute_operator_kit.objects import Absent, Metadata, Snapshot
+from compute_management_operator.hub.namespaces.plan import plan
+from compute_management_operator.planes import HUB, NAMESPACE, PROJECT, ROOT
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot
+from compute_operator_kit.intents.intents import Delete, Plan, RequeueAfter, RequireGone
 
 UID = Uid("7f0c6a52-4f5b-4f0a-9a86-0f4d6c1f9a01")
 KEY = ObjectKey(HUB, NAMESPACE, "", f"ns-{UID}")
@@ -58,28 +58,28 @@ def test_a_source_is_gone_by_a_404_or_another_uid_alone(
 @pytest.mark.spec("AT-12")
 @pytest.mark.parametrize("state", [SourceState.LIVE, SourceState.UNKNOWN])
 def test_a_namespace_of_a_live_or_unknown_source_stays(state: SourceState) -> None:
-    assert plan(Observed(EMPTY, state)) == Plan()
+    assert plan(ObservedNamespace(EMPTY, state)) == Plan()
 
 
 def test_a_source_that_terminates_is_read_again() -> None:
-    waits = Wait(KEY, reasons.STILL_TERMINATING, TERMINATING_AGAIN)
-    assert plan(Observed(EMPTY, SourceState.TERMINATING)) == Plan.of(waits)
+    waits = RequeueAfter(KEY, reasons.STILL_TERMINATING, NAMESPACE_TERMINATING)
+    assert plan(ObservedNamespace(EMPTY, SourceState.TERMINATING)) == Plan.of(waits)
 
 
 @pytest.mark.spec("AT-12")
-@pytest.mark.parametrize(("are_many", "apart"), [(False, FEW_APART), (True, MINUTE)])
+@pytest.mark.parametrize(("are_many", "apart"), [(False, BETWEEN_TWO_READS), (True, MINUTE)])
 def test_one_read_removes_nothing_and_a_second_some_time_later_does(
     *, are_many: bool, apart: timedelta
 ) -> None:
-    first = Observed(EMPTY, SourceState.GONE, timedelta(0), are_many=are_many)
-    assert plan(first) == Plan.of(Wait(KEY, reasons.ORPHANED, apart))
+    first = ObservedNamespace(EMPTY, SourceState.GONE, timedelta(0), are_many=are_many)
+    assert plan(first) == Plan.of(RequeueAfter(KEY, reasons.ORPHANED, apart))
     early = replace(first, gone_for=apart - timedelta(seconds=1))
-    assert plan(early) == Plan.of(Wait(KEY, reasons.ORPHANED, timedelta(seconds=1)))
-    gone = Delete(KEY, EMPTY.uid, reasons.ORPHANED, if_gone=IfGone(SOURCE, UID))
+    assert plan(early) == Plan.of(RequeueAfter(KEY, reasons.ORPHANED, timedelta(seconds=1)))
+    gone = Delete(KEY, EMPTY.uid, reasons.ORPHANED, require_gone=RequireGone(SOURCE, UID))
     assert plan(replace(first, gone_for=apart)) == Plan.of(gone)
 
 
 def test_the_delete_reads_the_project_once_more_where_all_of_it_is_gone() -> None:
-    (intent,) = plan(Observed(OF_A_GONE_PROJECT, SourceState.GONE, MINUTE))
+    (intent,) = plan(ObservedNamespace(OF_A_GONE_PROJECT, SourceState.GONE, MINUTE))
     assert isinstance(intent, Delete)
-    assert intent.if_gone == IfGone(ObjectKey(ROOT, PROJECT, "", "acme"), None)
+    assert intent.require_gone == RequireGone(ObjectKey(ROOT, PROJECT, "", "acme"), None)

@@ -1,4 +1,4 @@
-"""Which policies of one base name exist, and who is told what."""
+"""Which policies of one base name exist, and their events."""
 
 from __future__ import annotations
 
@@ -9,28 +9,39 @@ import pytest
 from management_builders.federation import HUB_NAMESPACE
 
 from compute_api_types import labels, names, reasons
-from compute_management_operator.kinds import DEPLOYMENT, POLICY
-from compute_management_operator.plane_names import HUB
-from compute_management_operator.policy.observe import Policy, Seen
-from compute_management_operator.policy.plan import (
-    STEP,
+from compute_management_operator.hub.delays import STEP
+from compute_management_operator.hub.policy.observe import (
+    HubPolicy,
+    ObservedPolicies,
+    read_scope,
+)
+from compute_management_operator.hub.policy.plan import (
     choose_names,
     derive_spec,
     find_ambiguous,
     plan,
 )
-from compute_operator_kit.compare import compare
-from compute_operator_kit.intents import Delete, Emit, Ensure, IfNone, Owned, Plan, Wait
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Metadata, Unreadable
-from compute_operator_kit.wire import Json, JsonObject, decode_object, encode
+from compute_management_operator.planes import DEPLOYMENT, HUB, POLICY
+from compute_operator_kit.core.json import Json, JsonObject, decode_json_object, encode
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Metadata, Unreadable
+from compute_operator_kit.intents.compare import compare
+from compute_operator_kit.intents.intents import (
+    Delete,
+    Ensure,
+    OwnedFields,
+    Plan,
+    RecordEvent,
+    RequeueAfter,
+    RequireNone,
+)
 
 KEY = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-lax")
 SECOND_OF_LOWER = names.derive_policy_names("lax")[1]
 
 
 def a_spec(code: str, **members: Json) -> JsonObject:
-    """A policy as Karmada shows it: with what the server fills in."""
+    """A policy as Karmada stores it: with what the API server fills in."""
     matched: JsonObject = {"matchLabels": {labels.TOPOLOGY_CITY_CODE: code}}
     selector: JsonObject = {
         "apiVersion": DEPLOYMENT.api_version,
@@ -49,13 +60,21 @@ def a_spec(code: str, **members: Json) -> JsonObject:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """A policy as the plan reads it, and its spec as the hub stores it."""
+
+    policy: HubPolicy
+    spec: JsonObject
+
+
 def a_policy(
     code: str = "LAX",
     name: str = "city-lax",
     *,
     is_deleting: bool = False,
     spec: JsonObject | None = None,
-) -> Policy:
+) -> StoredPolicy:
     metadata = Metadata(
         name=name,
         namespace=HUB_NAMESPACE,
@@ -64,34 +83,35 @@ def a_policy(
         deletion_timestamp="2026-06-20T08:00:00Z" if is_deleting else "",
     )
     key = ObjectKey(KEY.plane, KEY.kind, KEY.namespace, name)
-    return Policy(key, metadata, code, a_spec(code) if spec is None else spec)
+    spec = a_spec(code) if spec is None else spec
+    return StoredPolicy(HubPolicy(key, metadata, code, read_scope(spec, HUB_NAMESPACE)), spec)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a test says about the moment."""
+    """One moment, of which a test changes parts."""
 
     routed: frozenset[str] = frozenset()
     asked: frozenset[str] | Unreadable = frozenset()
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[StoredPolicy, ...] = ()
     clusters: Mapping[str, tuple[str, ...]] | Unreadable = field(
         default_factory=dict[str, tuple[str, ...]]
     )
-    told: Mapping[ObjectKey, tuple[str, ...]] = field(
+    reported: Mapping[ObjectKey, tuple[str, ...]] = field(
         default_factory=dict[ObjectKey, tuple[str, ...]]
     )
     base: str = "city-lax"
     may_create: bool = True
 
-    def seen(self) -> Seen:
-        return Seen(
+    def seen(self) -> ObservedPolicies:
+        return ObservedPolicies(
             key=ObjectKey(KEY.plane, KEY.kind, KEY.namespace, self.base),
             may_create=self.may_create,
             routed=self.routed,
             asked=self.asked,
-            policies=self.policies,
+            policies=tuple(one.policy for one in self.policies),
             clusters=self.clusters,
-            told=self.told,
+            reported=self.reported,
         )
 
 
@@ -104,18 +124,18 @@ def planned(moment: Moment) -> Plan:
 
 
 def changes(moment: Moment) -> list[str]:
-    """What a plan would send, against the policies as they are."""
-    found = {policy.key: policy for policy in moment.policies}
+    """The writes of a plan that differ from the stored policies."""
+    specs = {one.policy.key: one.spec for one in moment.policies}
     sent: list[str] = []
     for intent in planned(moment).writes:
-        policy = found.get(intent.key)
+        spec = specs.get(intent.key)
         if isinstance(intent, Delete):
             sent.append(f"delete {intent.key.name}")
-        elif isinstance(intent, Ensure) and policy is None:
+        elif isinstance(intent, Ensure) and spec is None:
             sent.append(f"create {intent.key.name}")
-        elif isinstance(intent, Ensure) and policy is not None:
-            body: JsonObject = {"metadata": {}, "spec": policy.spec}
-            if compare(body, intent.wanted):
+        elif isinstance(intent, Ensure) and spec is not None:
+            body: JsonObject = {"metadata": {}, "spec": spec}
+            if compare(body, intent.desired):
                 sent.append(f"patch {intent.key.name}")
     return sent
 
@@ -130,8 +150,8 @@ def test_policy_that_is_needed_is_made_exactly_as_specified(moment: Moment) -> N
     assert isinstance(made, Ensure)
     assert made.key == KEY
     matched = {"matchLabels": {labels.TOPOLOGY_CITY_CODE: "LAX"}}
-    assert made.wanted == Owned(
-        parts={
+    assert made.desired == OwnedFields(
+        merge={
             "spec": {
                 "resourceSelectors": [
                     {
@@ -147,14 +167,14 @@ def test_policy_that_is_needed_is_made_exactly_as_specified(moment: Moment) -> N
     )
 
 
-def test_policy_is_not_made_in_a_namespace_that_is_not_there_or_not_ours() -> None:
+def test_policy_is_not_created_in_a_namespace_that_is_absent_or_not_ours() -> None:
     assert planned(Moment(asked=LAX, may_create=False)) == Plan()
 
 
 @pytest.mark.spec("M-46")
 def test_policy_that_is_going_is_waited_for_and_not_patched() -> None:
     moment = Moment(routed=LAX, policies=(a_policy(is_deleting=True, spec={}),))
-    assert planned(moment) == Plan.of(Wait(KEY, reasons.STILL_TERMINATING, STEP))
+    assert planned(moment) == Plan.of(RequeueAfter(KEY, reasons.STILL_TERMINATING, STEP))
 
 
 @pytest.mark.spec("M-50")
@@ -185,12 +205,12 @@ def test_what_the_server_fills_in_is_no_difference() -> None:
         {},
     ],
 )
-def test_what_somebody_changed_is_put_right_in_one_patch(spec: JsonObject) -> None:
+def test_what_another_client_changed_is_repaired_in_one_patch(spec: JsonObject) -> None:
     moment = Moment(routed=LAX, policies=(a_policy(spec=spec),))
     assert changes(moment) == ["patch city-lax"]
-    repaired, told = planned(moment)
-    assert isinstance(told, Emit)
-    assert (told.reason, told.after) == (reasons.POLICY_REPAIRED, repaired)
+    repaired, event = planned(moment)
+    assert isinstance(event, RecordEvent)
+    assert (event.reason, event.after) == (reasons.POLICY_REPAIRED, repaired)
 
 
 @pytest.mark.spec("M-50")
@@ -198,8 +218,8 @@ def test_second_selector_is_taken_away() -> None:
     extra: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
     selectors = a_spec("LAX")["resourceSelectors"]
     assert isinstance(selectors, list)
-    wanted = derive_spec({"resourceSelectors": [*selectors, extra]}, "LAX", HUB_NAMESPACE)
-    kept = decode_object(encode(wanted))["resourceSelectors"]
+    scope = read_scope({"resourceSelectors": [*selectors, extra]}, HUB_NAMESPACE)
+    kept = decode_json_object(encode(derive_spec(scope, "LAX")))["resourceSelectors"]
     assert isinstance(kept, list)
     assert len(kept) == 1
 
@@ -236,7 +256,7 @@ def test_removing_the_first_leaves_the_second_alone() -> None:
     assert changes(moment) == ["delete city-lax"]
 
 
-def test_base_name_that_nobody_needs_is_taken_over() -> None:
+def test_base_name_that_is_not_needed_is_taken_over() -> None:
     moment = Moment(routed=frozenset({"lax"}), policies=(a_policy("LAX"),))
     assert changes(moment) == ["patch city-lax"]
 
@@ -254,9 +274,9 @@ def test_base_name_that_is_another_citys_second_name_is_not_taken() -> None:
 
 @pytest.mark.spec("M-44")
 @pytest.mark.spec("M-47")
-def test_policy_that_nobody_needs_goes_unless_the_hub_says_otherwise() -> None:
+def test_policy_that_is_not_needed_is_deleted_unless_the_hub_has_a_copy() -> None:
     (removed,) = planned(Moment(policies=(a_policy(),)))
-    nobody = IfNone(
+    no_copy = RequireNone(
         HUB,
         DEPLOYMENT,
         {labels.TOPOLOGY_CITY_CODE: "LAX"},
@@ -264,15 +284,15 @@ def test_policy_that_nobody_needs_goes_unless_the_hub_says_otherwise() -> None:
         lock=KEY,
     )
     assert removed == Delete(
-        KEY, Uid("uid-of-city-lax"), reasons.NOT_WANTED, resource_version="7", if_none=nobody
+        KEY, Uid("uid-of-city-lax"), reasons.NOT_WANTED, resource_version="7", require_none=no_copy
     )
 
 
-def test_policy_that_names_no_city_goes_only_where_no_copy_is() -> None:
+def test_policy_that_names_no_city_is_deleted_only_where_no_copy_exists() -> None:
     (removed,) = planned(Moment(policies=(a_policy("", spec={}),)))
     assert isinstance(removed, Delete)
-    assert removed.if_none is not None
-    assert removed.if_none.labels == {}
+    assert removed.require_none is not None
+    assert removed.require_none.labels == {}
 
 
 def test_policy_that_is_going_is_not_deleted_again() -> None:
@@ -286,7 +306,7 @@ def test_policy_of_another_key_is_left_to_that_key() -> None:
 
 def test_project_that_cannot_be_asked_loses_no_policy() -> None:
     moment = Moment(asked=Unreadable("Timeout"), policies=(a_policy(),))
-    assert planned(moment) == Plan.of(Wait(KEY, reasons.PLANE_UNREADABLE, STEP))
+    assert planned(moment) == Plan.of(RequeueAfter(KEY, reasons.PLANE_UNREADABLE, STEP))
 
 
 def test_copies_alone_decide_while_the_project_cannot_be_asked() -> None:
@@ -296,28 +316,28 @@ def test_copies_alone_decide_while_the_project_cannot_be_asked() -> None:
 # --- one city, one cell ---------------------------------------------------------------------------
 
 
-def events(found: Plan) -> list[str]:
+def events(plan: Plan) -> list[str]:
     return [
         one.message
-        for one in found
-        if isinstance(one, Emit) and one.reason == reasons.AMBIGUOUS_CITY
+        for one in plan
+        if isinstance(one, RecordEvent) and one.reason == reasons.AMBIGUOUS_CITY
     ]
 
 
 @pytest.mark.spec("M-91")
-def test_city_of_two_clusters_is_told_when_their_names_change() -> None:
+def test_city_of_two_clusters_is_an_event_when_their_names_change() -> None:
     moment = Moment(
         routed=LAX, policies=(a_policy(),), clusters={"LAX": ("lax-1", "lax-2"), "SEA": ("s",)}
     )
     message = 'City code "LAX" is carried by 2 clusters: lax-1, lax-2; each runs every replica'
     assert events(planned(moment)) == [message]
-    assert events(planned(replace(moment, told={KEY: ("lax-1", "lax-2")}))) == []
-    assert events(planned(replace(moment, told={KEY: ("lax-1", "lax-3")}))) == [message]
+    assert events(planned(replace(moment, reported={KEY: ("lax-1", "lax-2")}))) == []
+    assert events(planned(replace(moment, reported={KEY: ("lax-1", "lax-3")}))) == [message]
     assert changes(moment) == []
 
 
 @pytest.mark.spec("M-91")
-def test_clusters_that_cannot_be_read_and_policies_that_go_tell_nothing() -> None:
+def test_unreadable_clusters_and_deleted_policies_record_no_event() -> None:
     two = {"LAX": ("lax-1", "lax-2")}
     unreadable = Moment(routed=LAX, policies=(a_policy(),), clusters=Unreadable("NotSynced"))
     assert events(planned(unreadable)) == []

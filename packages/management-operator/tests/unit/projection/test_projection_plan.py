@@ -1,4 +1,4 @@
-"""What becomes of one hub Instance: projected, kept, replaced, marked or removed."""
+"""The plan for one hub Instance: projected, updated, replaced, marked or removed."""
 
 from __future__ import annotations
 
@@ -23,29 +23,37 @@ from management_builders.projection import (
 
 from compute_api_types import labels, names, reasons
 from compute_api_types.reasons import QuarantineReason
-from compute_management_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_management_operator.plane_names import HUB
-from compute_management_operator.projection.made import MOST, MadeLately
-from compute_management_operator.projection.observe import LARGEST, Seen
-from compute_management_operator.projection.plan import plan
-from compute_management_operator.projection.plan.verifying import PATIENCE, SAFETY
-from compute_operator_kit.compare import compare
-from compute_operator_kit.intents import Delete, Emit, Ensure, IfGone, OnlyUnder, Owned, Plan, Wait
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.mass_delete import Held
-from compute_operator_kit.objects import Absent, OwnerReference, Unreadable
-from compute_operator_kit.wire import JsonObject
+from compute_management_operator.hub.delays import INSTANCE_PATIENCE, LOST_EVENT
+from compute_management_operator.hub.projection.observe import LARGEST, ObservedInstance
+from compute_management_operator.hub.projection.plan import plan
+from compute_management_operator.hub.projection.recently_created import MOST, RecentlyCreated
+from compute_management_operator.planes import DEPLOYMENT, HUB, INSTANCE
+from compute_operator_kit.controller.mass_delete import RemovalHeld
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Absent, OwnerReference, Unreadable
+from compute_operator_kit.intents.compare import compare
+from compute_operator_kit.intents.intents import (
+    Delete,
+    Ensure,
+    OwnedFields,
+    Plan,
+    RecordEvent,
+    RequeueAfter,
+    RequireExists,
+    RequireGone,
+)
 
 STARTING: JsonObject = {"type": "Ready", "status": "False", "reason": "PendingProgramming"}
 GRANTED: JsonObject = {"type": "QuotaGranted", "status": "True", "reason": "QuotaAvailable"}
 READY: JsonObject = {"type": "Ready", "status": "True", "reason": "Available"}
-GONE = a_moment(source=Absent(), found=a_projection(), deployment=Unreadable("NotEngaged"))
+GONE = a_moment(source=Absent(), projection=a_projection(), deployment=Unreadable("NotEngaged"))
 
 
-def ensured(seen: Seen) -> Ensure:
-    (found,) = plan(seen, NOW)
-    assert isinstance(found, Ensure), found
-    return found
+def ensured(seen: ObservedInstance) -> Ensure:
+    (intent,) = plan(seen, NOW)
+    assert isinstance(intent, Ensure), intent
+    return intent
 
 
 # --- built ----------------------------------------------------------------------------------------
@@ -56,21 +64,21 @@ def test_projection_belongs_to_the_projects_own_deployment_alone() -> None:
     made = ensured(a_moment())
     assert made.key == PROJECTED
     assert made.uid is None
-    assert made.wanted.owners == (OURS,)
-    assert made.wanted.has_only_these_owners
-    assert not made.wanted.owners[0].controller
+    assert made.desired.owners == (OURS,)
+    assert made.desired.has_only_these_owners
+    assert not made.desired.owners[0].controller
 
 
 @pytest.mark.spec("FS-01")
 def test_only_a_projection_that_is_missing_again_costs_a_read_of_its_deployment() -> None:
-    assert ensured(a_moment()).only_under is None
-    again = ensured(replace(a_moment(), was_made=True)).only_under
+    assert ensured(a_moment()).requires is None
+    again = ensured(replace(a_moment(), was_created=True)).requires
     owner = ObjectKey(PROJECTED.plane, DEPLOYMENT, PROJECTED.namespace, OURS.name)
-    assert again == OnlyUnder(owner, lock=owner, uid=OURS.uid)
+    assert again == RequireExists(owner, lock=owner, uid=OURS.uid)
 
 
 def test_what_was_made_is_remembered_within_bounds() -> None:
-    made = MadeLately()
+    made = RecentlyCreated()
     keys = [ObjectKey(HUB, INSTANCE, "ns", f"web-{number}") for number in range(MOST + 1)]
     for key in keys:
         made.add(key)
@@ -97,25 +105,25 @@ def test_projection_has_reserved_labels_its_own_owner_uid_and_the_spec_whole() -
     )
     made = plan(a_moment(source=source), NOW).intents[-1]
     assert isinstance(made, Ensure)
-    assert made.wanted.labels == {**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"}
-    said = {key: text for key, text in made.wanted.annotations.items() if text is not None}
-    assert said == {labels.INSTANCE_UID: "cell-1", labels.WORKLOAD_NAME: "a-very-long-name"}
-    assert made.wanted.whole == {"spec": gates}
+    assert made.desired.labels == {**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"}
+    annotations = {key: text for key, text in made.desired.annotations.items() if text is not None}
+    assert annotations == {labels.INSTANCE_UID: "cell-1", labels.WORKLOAD_NAME: "a-very-long-name"}
+    assert made.desired.replace == {"spec": gates}
 
 
 @pytest.mark.spec("M-70")
 def test_what_a_user_changed_is_put_back_and_what_is_foreign_stays() -> None:
     held = {**LINKS, labels.COMPUTE_PREFIX + "old": "x", labels.CELL: "forged", "mine": "stays"}
-    kept = ensured(a_moment(found=a_projection(labels=held)))
+    kept = ensured(a_moment(projection=a_projection(labels=held)))
     assert kept.uid == Uid("uid-on-acme")
-    assert kept.wanted.labels[labels.COMPUTE_PREFIX + "old"] is None
-    assert kept.wanted.labels[labels.CELL] == "dfw-1"
-    assert "mine" not in kept.wanted.labels
+    assert kept.desired.labels[labels.COMPUTE_PREFIX + "old"] is None
+    assert kept.desired.labels[labels.CELL] == "dfw-1"
+    assert "mine" not in kept.desired.labels
 
 
 def test_projection_that_is_as_wanted_is_not_written() -> None:
-    found = a_projection(labels={**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"})
-    kept = ensured(a_moment(found=found))
+    existing = a_projection(labels={**LINKS, labels.WORKLOAD_DEPLOYMENT_UID: "project-wd"})
+    kept = ensured(a_moment(projection=existing))
     owner: JsonObject = {
         "apiVersion": OURS.api_version,
         "kind": OURS.kind,
@@ -124,30 +132,30 @@ def test_projection_that_is_as_wanted_is_not_written() -> None:
     }
     body: JsonObject = {
         "metadata": {
-            "labels": {**found.metadata.labels},
-            "annotations": {**found.metadata.annotations},
+            "labels": {**existing.metadata.labels},
+            "annotations": {**existing.metadata.annotations},
             "ownerReferences": [owner],
         },
-        "spec": found.spec,
+        "spec": existing.spec,
     }
-    assert not compare(body, kept.wanted)
+    assert not compare(body, kept.desired)
 
 
 @pytest.mark.spec("M-74")
 def test_projection_of_another_instance_is_replaced() -> None:
-    found = a_projection(annotations={labels.INSTANCE_UID: "cell-0"})
-    assert plan(a_moment(found=found), NOW) == Plan.of(
+    existing = a_projection(annotations={labels.INSTANCE_UID: "cell-0"})
+    assert plan(a_moment(projection=existing), NOW) == Plan.of(
         Delete(PROJECTED, Uid("uid-on-acme"), reasons.REPLACED)
     )
 
 
-def test_projection_whose_origin_was_erased_is_put_right_and_not_replaced() -> None:
-    kept = ensured(a_moment(found=a_projection(annotations={})))
-    assert kept.wanted.annotations[labels.INSTANCE_UID] == "cell-1"
+def test_projection_without_its_origin_is_repaired_and_not_replaced() -> None:
+    kept = ensured(a_moment(projection=a_projection(annotations={})))
+    assert kept.desired.annotations[labels.INSTANCE_UID] == "cell-1"
 
 
 def test_projection_that_is_going_is_left_to_go() -> None:
-    assert plan(a_moment(found=a_projection(is_deleting=True)), NOW) == Plan()
+    assert plan(a_moment(projection=a_projection(is_deleting=True)), NOW) == Plan()
 
 
 @pytest.mark.parametrize(
@@ -156,42 +164,42 @@ def test_projection_that_is_going_is_left_to_go() -> None:
         a_moment(source=a_source(is_deleting=True)),
         a_moment(deployment=a_project_deployment(is_deleting=True)),
         a_moment(is_project_deleting=True),
-        a_moment(found=Unreadable("NotSynced")),
+        a_moment(projection=Unreadable("NotSynced")),
     ],
 )
-def test_nothing_new_is_shown_of_what_is_on_its_way_out(seen: Seen) -> None:
+def test_nothing_new_is_shown_of_what_is_being_deleted(seen: ObservedInstance) -> None:
     assert plan(seen, NOW) == Plan()
 
 
 def test_terminating_source_is_kept_up_to_date_where_it_is_shown() -> None:
-    seen = a_moment(source=a_source(is_deleting=True), found=a_projection())
+    seen = a_moment(source=a_source(is_deleting=True), projection=a_projection())
     assert ensured(seen).uid == Uid("uid-on-acme")
 
 
 @pytest.mark.spec("M-96")
 def test_difference_waits_while_the_source_is_provisional() -> None:
     starting = a_source(status={"conditions": ["odd", STARTING, GRANTED]})
-    assert ensured(a_moment(source=starting)).provisional
-    assert not ensured(a_moment(source=a_source(status=a_status(READY, GRANTED)))).provisional
-    lost = a_moment(source=starting, found=a_projection(status=a_status(READY)))
-    assert not ensured(lost).provisional
+    assert ensured(a_moment(source=starting)).may_defer
+    assert not ensured(a_moment(source=a_source(status=a_status(READY, GRANTED)))).may_defer
+    lost = a_moment(source=starting, projection=a_projection(status=a_status(READY)))
+    assert not ensured(lost).may_defer
 
 
 @pytest.mark.spec("M-69")
-def test_projection_from_a_cell_that_is_not_there_is_updated_and_looked_at_again() -> None:
-    kept, waits = plan(a_moment(cell=Absent(), found=a_projection()), NOW)
+def test_projection_from_an_absent_cell_is_updated_and_reconciled_again() -> None:
+    kept, waits = plan(a_moment(cell=Absent(), projection=a_projection()), NOW)
     assert isinstance(kept, Ensure)
-    assert waits == Wait(SOURCE, reasons.CELL_MISSING, SAFETY)
+    assert waits == RequeueAfter(SOURCE, reasons.CELL_MISSING, LOST_EVENT)
     assert plan(a_moment(cell=Absent()), NOW) == Plan.of(waits)
 
 
 @pytest.mark.spec("M-66")
 def test_nothing_is_shown_without_its_deployment() -> None:
-    found = plan(a_moment(deployment=Absent()), NOW)
-    assert found == Plan.of(Wait(SOURCE, reasons.DEPLOYMENT_MISSING, PATIENCE))
+    planned = plan(a_moment(deployment=Absent()), NOW)
+    assert planned == Plan.of(RequeueAfter(SOURCE, reasons.DEPLOYMENT_MISSING, INSTANCE_PATIENCE))
 
 
-def test_place_that_cannot_be_told_shows_nothing() -> None:
+def test_unknown_project_namespace_shows_nothing() -> None:
     assert plan(a_moment(place=None), NOW) == Plan()
 
 
@@ -211,10 +219,10 @@ def marked(reason: str = "oversized", fingerprint: str = FINGERPRINT) -> dict[st
 
 
 @pytest.mark.spec("M-76")
-def test_verdict_is_written_and_told_once() -> None:
-    mark, told = plan(a_moment(source=OVERSIZED), NOW)
+def test_quarantine_is_written_and_recorded_once() -> None:
+    mark, event = plan(a_moment(source=OVERSIZED), NOW)
     assert isinstance(mark, Ensure)
-    assert mark.wanted == Owned(
+    assert mark.desired == OwnedFields(
         annotations={
             labels.QUARANTINE_REASON: "oversized",
             labels.QUARANTINE_MESSAGE: "Spec and status are larger than 256 KiB",
@@ -222,8 +230,8 @@ def test_verdict_is_written_and_told_once() -> None:
             labels.QUARANTINE_FINGERPRINT: FINGERPRINT,
         }
     )
-    assert isinstance(told, Emit)
-    assert (told.key, told.reason, told.action, told.type, told.after) == (
+    assert isinstance(event, RecordEvent)
+    assert (event.key, event.reason, event.action, event.type, event.after) == (
         SOURCE,
         QuarantineReason.OVERSIZED.event,
         "QuarantiningProjection",
@@ -236,7 +244,7 @@ def test_verdict_is_written_and_told_once() -> None:
 
 @pytest.mark.spec("M-76")
 @pytest.mark.parametrize("held", [marked(reason="cell_unknown"), marked(fingerprint="0" * 16)])
-def test_verdict_about_other_words_is_another_one(held: dict[str, str]) -> None:
+def test_mark_of_another_reason_or_of_other_labels_is_written_again(held: dict[str, str]) -> None:
     seen = a_moment(source=a_source(size=LARGEST + 1, annotations=held))
     assert len(plan(seen, NOW).writes) == 1
 
@@ -248,12 +256,12 @@ def test_what_is_going_is_not_quarantined() -> None:
 
 
 @pytest.mark.spec("M-76")
-def test_mark_is_taken_off_where_the_verdict_no_longer_holds() -> None:
+def test_mark_is_removed_from_an_instance_that_can_be_projected() -> None:
     healed = a_source(annotations={**marked(), labels.INSTANCE_UID: "cell-1"})
     cleared, projected = plan(a_moment(source=healed), NOW)
     assert cleared == Ensure(
         SOURCE,
-        Owned(annotations=dict.fromkeys(labels.QUARANTINE_ANNOTATIONS)),
+        OwnedFields(annotations=dict.fromkeys(labels.QUARANTINE_ANNOTATIONS)),
         reasons.DRIFTED,
         uid=Uid("uid-on-@hub"),
     )
@@ -262,9 +270,11 @@ def test_mark_is_taken_off_where_the_verdict_no_longer_holds() -> None:
 
 @pytest.mark.spec("M-77")
 def test_patience_that_ran_out_does_not_begin_again() -> None:
-    since = {reasons.DEPLOYMENT_MISSING: NOW - PATIENCE}
-    found = plan(a_moment(deployment=Absent(), since=since), NOW)
-    assert [one.reason for one in found if isinstance(one, Wait)] == [reasons.DEPLOYMENT_MISSING]
+    since = {reasons.DEPLOYMENT_MISSING: NOW - INSTANCE_PATIENCE}
+    planned = plan(a_moment(deployment=Absent(), since=since), NOW)
+    assert [one.reason for one in planned if isinstance(one, RequeueAfter)] == [
+        reasons.DEPLOYMENT_MISSING
+    ]
 
 
 # --- removed --------------------------------------------------------------------------------------
@@ -272,9 +282,9 @@ def test_patience_that_ran_out_does_not_begin_again() -> None:
 
 @pytest.mark.spec("M-71")
 @pytest.mark.spec("M-72")
-def test_projection_goes_once_the_hub_itself_says_that_its_source_is_gone() -> None:
-    gone = IfGone(SOURCE)
-    removed = Delete(PROJECTED, Uid("uid-on-acme"), reasons.NOT_WANTED, if_gone=gone)
+def test_projection_is_deleted_once_a_live_read_of_the_hub_shows_no_source() -> None:
+    gone = RequireGone(SOURCE)
+    removed = Delete(PROJECTED, Uid("uid-on-acme"), reasons.NOT_WANTED, require_gone=gone)
     assert plan(GONE, NOW) == Plan.of(removed)
 
 
@@ -283,15 +293,15 @@ def test_projection_goes_once_the_hub_itself_says_that_its_source_is_gone() -> N
 @pytest.mark.parametrize(
     "seen",
     [
-        replace(GONE, found=Absent()),
-        replace(GONE, found=Unreadable("NotEngaged")),
-        replace(GONE, found=a_projection(is_deleting=True)),
-        replace(GONE, place=None),
+        replace(GONE, projection=Absent()),
+        replace(GONE, projection=Unreadable("NotEngaged")),
+        replace(GONE, projection=a_projection(is_deleting=True)),
+        replace(GONE, project_namespace=None),
         replace(GONE, namespace_uid=Uid("another")),
         replace(GONE, namespace_uid=Absent()),
     ],
 )
-def test_nothing_is_removed_where_nothing_is_or_nothing_is_proven(seen: Seen) -> None:
+def test_nothing_is_removed_where_nothing_is_or_nothing_is_proven(seen: ObservedInstance) -> None:
     assert plan(seen, NOW) == Plan()
 
 
@@ -305,24 +315,24 @@ def test_nothing_is_removed_where_nothing_is_or_nothing_is_proven(seen: Seen) ->
         (OURS, replace(OURS, uid=Uid("other"))),
     ],
 )
-def test_somebody_elses_instance_is_not_removed(owners: tuple[OwnerReference, ...]) -> None:
-    assert plan(replace(GONE, found=a_projection(labels={}, owners=owners)), NOW) == Plan()
+def test_instance_of_a_user_is_not_removed(owners: tuple[OwnerReference, ...]) -> None:
+    assert plan(replace(GONE, projection=a_projection(labels={}, owners=owners)), NOW) == Plan()
 
 
 def test_projection_is_known_by_its_labels_or_by_its_owner() -> None:
-    for found in (a_projection(labels={}), a_projection(labels=IDENTITY, owners=())):
-        assert len(plan(replace(GONE, found=found), NOW).writes) == 1
+    for existing in (a_projection(labels={}), a_projection(labels=IDENTITY, owners=())):
+        assert len(plan(replace(GONE, projection=existing), NOW).writes) == 1
 
 
 @pytest.mark.spec("M-72")
 @pytest.mark.spec("M-94")
 @pytest.mark.fault("D9")
-def test_too_many_removals_by_inference_are_held_and_told_once() -> None:
-    held = Held(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
-    told, waits = plan(replace(GONE, ruling=held), NOW)
-    assert isinstance(told, Emit)
-    assert (told.key, told.reason) == (OPERATOR, reasons.MASS_DELETE_REFUSED)
-    assert waits == Wait(SOURCE, reasons.MASS_DELETE_REFUSED, timedelta(seconds=60))
+def test_too_many_removals_by_inference_are_held_and_recorded_once() -> None:
+    held = RemovalHeld(missing=40, total=50, wait=timedelta(seconds=60), is_news=True)
+    event, waits = plan(replace(GONE, ruling=held), NOW)
+    assert isinstance(event, RecordEvent)
+    assert (event.key, event.reason) == (OPERATOR, reasons.MASS_DELETE_REFUSED)
+    assert waits == RequeueAfter(SOURCE, reasons.MASS_DELETE_REFUSED, timedelta(seconds=60))
     quiet = replace(GONE, ruling=replace(held, is_news=False))
     assert plan(quiet, NOW) == Plan.of(waits)
     assert plan(replace(GONE, ruling=held, operator=None), NOW) == Plan.of(waits)
@@ -331,7 +341,7 @@ def test_too_many_removals_by_inference_are_held_and_told_once() -> None:
 @pytest.mark.spec("AT-18")
 def test_annotations_of_a_cell_are_shown_without_characters_that_cannot_be_seen() -> None:
     source = a_source(annotations={labels.INSTANCE_UID: "cell\u202e-1\x1b"})
-    assert ensured(a_moment(source=source)).wanted.annotations[labels.INSTANCE_UID] == "cell-1 "
-    # The row that shows it is of this very Instance: not replaced at every look.
+    assert ensured(a_moment(source=source)).desired.annotations[labels.INSTANCE_UID] == "cell-1 "
+    # The projection is of the same Instance: it is not replaced by each reconcile.
     shown = a_projection(annotations={labels.INSTANCE_UID: "cell-1 "})
-    assert ensured(a_moment(source=source, found=shown)).uid == shown.metadata.uid
+    assert ensured(a_moment(source=source, projection=shown)).uid == shown.metadata.uid

@@ -1,4 +1,4 @@
-"""What a projection says: the hub's words, made harmless, without a cell's generations."""
+"""The status of a projection: the hub's, sanitised, without a cell's generations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from management_builders.projection import (
     a_status,
 )
 
-from compute_management_operator.projection.observe import Instance, Seen
-from compute_management_operator.projection.plan import plan
-from compute_management_operator.projection.status import derive_status, report
-from compute_operator_kit.intents import Delete, Ensure, Owned, Plan, SetStatus
-from compute_operator_kit.keys import Uid
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.outcomes import Applied, Effect, Outcome
-from compute_operator_kit.wire import JsonObject, member_list
+from compute_management_operator.hub.projection.observe import HubInstance, ObservedInstance
+from compute_management_operator.hub.projection.plan import plan
+from compute_management_operator.hub.projection.status import derive_status, report
+from compute_management_operator.stored_status import NO_STATUS, read_status
+from compute_operator_kit.core.json import JsonObject, member_list
+from compute_operator_kit.core.keys import Uid
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.intents.intents import Delete, Ensure, OwnedFields, Plan, SetStatus
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
 
 EARLIER = "2026-06-20T08:30:00Z"
 READY: JsonObject = {
@@ -35,8 +36,8 @@ READY: JsonObject = {
 }
 
 
-def reported(seen: Seen) -> Plan:
-    """The status after the plan of the same moment went well."""
+def reported(seen: ObservedInstance) -> Plan:
+    """The status after the plan of the same moment was applied."""
     outcomes = tuple(Outcome(intent, Effect.WRITTEN) for intent in plan(seen, NOW))
     return report(seen, Applied(outcomes), NOW)
 
@@ -52,8 +53,8 @@ def test_status_is_the_hubs_without_generations() -> None:
     )
 
 
-def test_status_of_a_projection_that_is_there_is_written_on_the_version_it_was_seen_in() -> None:
-    (written,) = reported(a_moment(found=a_projection()))
+def test_status_of_an_existing_projection_is_written_on_the_observed_version() -> None:
+    (written,) = reported(a_moment(projection=a_projection()))
     assert isinstance(written, SetStatus)
     assert (written.uid, written.resource_version) == (Uid("uid-on-acme"), "12")
 
@@ -61,19 +62,19 @@ def test_status_of_a_projection_that_is_there_is_written_on_the_version_it_was_s
 @pytest.mark.parametrize(
     "seen",
     [
-        a_moment(source=Absent(), found=a_projection()),
+        a_moment(source=Absent(), projection=a_projection()),
         a_moment(deployment=Absent()),
-        a_moment(found=a_projection(is_deleting=True)),
+        a_moment(projection=a_projection(is_deleting=True)),
     ],
 )
-def test_nothing_is_said_about_what_is_not_shown(seen: Seen) -> None:
+def test_no_status_is_written_where_nothing_is_shown(seen: ObservedInstance) -> None:
     assert reported(seen) == Plan()
 
 
 def test_mark_on_the_hub_and_a_removal_are_no_projection() -> None:
     others = Applied(
         (
-            Outcome(Ensure(SOURCE, Owned(), "r", uid=Uid("u")), Effect.WRITTEN),
+            Outcome(Ensure(SOURCE, OwnedFields(), "r", uid=Uid("u")), Effect.WRITTEN),
             Outcome(Delete(PROJECTED, Uid("u"), "r"), Effect.WRITTEN),
         )
     )
@@ -82,18 +83,16 @@ def test_mark_on_the_hub_and_a_removal_are_no_projection() -> None:
 
 def test_conditions_of_no_shape_are_left_out() -> None:
     source = a_source(status={"conditions": ["odd", READY]})
-    status = derive_status(source, {}, NOW)
-    assert (
-        status["conditions"]
-        == derive_status(replace(source, status=a_status(READY)), {}, NOW)["conditions"]
-    )
+    status = derive_status(source, NO_STATUS, NOW)
+    in_order = replace(source, status=read_status(a_status(READY)))
+    assert status["conditions"] == derive_status(in_order, NO_STATUS, NOW)["conditions"]
 
 
 @pytest.mark.spec("OU-03")
 def test_a_retired_condition_of_a_former_operator_is_not_shown() -> None:
     running: JsonObject = {**READY, "type": "Running", "reason": "Running"}
-    status = derive_status(a_source(status=a_status(running, READY)), {}, NOW)
-    assert status == derive_status(a_source(status=a_status(READY)), {}, NOW)
+    status = derive_status(a_source(status=a_status(running, READY)), NO_STATUS, NOW)
+    assert status == derive_status(a_source(status=a_status(READY)), NO_STATUS, NOW)
 
 
 # --- being deleted --------------------------------------------------------------------------------
@@ -101,8 +100,8 @@ def test_a_retired_condition_of_a_former_operator_is_not_shown() -> None:
 TERMINATING = ("False", "Terminating", "Instance is being deleted")
 
 
-def ready_of(source: Instance, stored: JsonObject) -> tuple[object, ...]:
-    shown = member_list(derive_status(source, stored, NOW), "conditions")
+def ready_of(source: HubInstance, stored: JsonObject) -> tuple[object, ...]:
+    shown = member_list(derive_status(source, read_status(stored), NOW), "conditions")
     (ready,) = [one for one in shown if isinstance(one, dict) and one["type"] == "Ready"]
     return ready["status"], ready["reason"], ready["message"], ready["lastTransitionTime"]
 
@@ -121,8 +120,8 @@ def test_row_of_a_copy_that_is_being_deleted_is_terminating(status: JsonObject) 
 
 @pytest.mark.spec("AT-19")
 def test_time_of_a_cell_that_reports_the_deletion_itself_stays() -> None:
-    told: JsonObject = {**READY, "status": "False", "reason": "ImageUnavailable"}
-    source = a_source(status=a_status(told), is_deleting=True)
+    reported: JsonObject = {**READY, "status": "False", "reason": "ImageUnavailable"}
+    source = a_source(status=a_status(reported), is_deleting=True)
     assert ready_of(source, {}) == (*TERMINATING, "2026-06-20T08:00:00Z")
     assert ready_of(source, a_status(READY)) == (*TERMINATING, "2026-06-20T08:00:00Z")
 
@@ -131,5 +130,5 @@ def test_time_of_a_cell_that_reports_the_deletion_itself_stays() -> None:
 def test_other_conditions_of_a_copy_that_is_being_deleted_stay() -> None:
     other: JsonObject = {**READY, "type": "Programmed"}
     source = a_source(status=a_status(other, READY), is_deleting=True)
-    shown = member_list(derive_status(source, {}, NOW), "conditions")
+    shown = member_list(derive_status(source, NO_STATUS, NOW), "conditions")
     assert [one["type"] for one in shown if isinstance(one, dict)] == ["Programmed", "Ready"]

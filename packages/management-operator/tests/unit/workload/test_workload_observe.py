@@ -13,42 +13,37 @@ from management_builders.documents import (
 )
 
 from compute_api_types import labels, names
-from compute_management_operator.kinds import (
+from compute_management_operator.networking import LOCATION_INDEXES, served_cities
+from compute_management_operator.planes import (
     DEPLOYMENT,
     LOCATION,
     NETWORK,
     PROJECT,
+    ROOT,
     WORKLOAD,
 )
-from compute_management_operator.networking import (
-    LOCATION_INDEXES,
-    Consulting,
-    Networking,
-    Off,
-    served_cities,
-)
-from compute_management_operator.plane_names import ROOT
-from compute_management_operator.workload import mapping
+from compute_management_operator.workload import watches
 from compute_management_operator.workload.observe import (
-    Identity,
+    DeploymentIdentity,
     NetworkName,
-    Placement,
-    Seen,
-    counter,
+    ObservedWorkload,
+    WorkloadPlacement,
     observe,
+    read_child_status,
     read_networks,
     read_placements,
     workload_uid_of,
 )
-from compute_operator_kit.cache import Change, Entry, Store
-from compute_operator_kit.errors import InvariantError
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role, Uid
-from compute_operator_kit.objects import Snapshot, Unreadable, parse_object
-from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
-from compute_operator_kit.wire import Json, JsonMapping, JsonObject, member_object
+from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsMode, OptionalKindsReader
+from compute_operator_kit.cache.store import CachedObject, Change, Store
+from compute_operator_kit.core.errors import InvariantError
+from compute_operator_kit.core.json import Json, JsonMapping, JsonObject, member_object
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role, Uid
+from compute_operator_kit.core.objects import Snapshot, Unreadable, parse_object
+from compute_operator_kit.testing.fakes import FakeCaches, a_snapshot, a_store
 
 ACME = PlaneName("acme")
-AUTO = Consulting(Networking.AUTO)
+AUTO = OptionalKindsReader(OptionalKindsMode.AUTO)
 UID = "uid-of-web"
 OWNER: JsonObject = {
     "apiVersion": WORKLOAD.api_version,
@@ -108,9 +103,9 @@ class World:
                 ACME,
                 WORKLOAD,
                 [stored(WORKLOAD, one, is_new=is_new) for one in workloads],
-                indexes=mapping.WORKLOAD_INDEXES,
+                indexes=watches.WORKLOAD_INDEXES,
             ),
-            a_store(ACME, DEPLOYMENT, deployments, indexes=mapping.DEPLOYMENT_INDEXES),
+            a_store(ACME, DEPLOYMENT, deployments, indexes=watches.DEPLOYMENT_INDEXES),
             _optional(LOCATION, locations),
             _optional(NETWORK, networks),
         ]
@@ -120,8 +115,10 @@ class World:
             roles[ROOT] = Role.ROOT
         self.caches = FakeCaches(self.stores, roles)
 
-    def see(self, name: str = "web", networking: Networking = Networking.AUTO) -> Seen:
-        seen = observe(at(WORKLOAD, name), self.caches, Consulting(networking))
+    def see(
+        self, name: str = "web", networking: OptionalKindsMode = OptionalKindsMode.AUTO
+    ) -> ObservedWorkload:
+        seen = observe(at(WORKLOAD, name), self.caches, OptionalKindsReader(networking))
         assert seen is not None
         return seen
 
@@ -131,7 +128,7 @@ def _optional(kind: Kind, documents: Sequence[JsonObject] | None) -> Store:
     indexes = LOCATION_INDEXES if kind is LOCATION else {}
     if documents is None:
         store = a_store(ACME, kind, indexes=indexes, is_synced=False)
-        store.withdraw()
+        store.mark_unserved()
         return store
     return a_store(ACME, kind, [stored(kind, one) for one in documents], indexes=indexes)
 
@@ -147,7 +144,7 @@ def test_one_moment_holds_the_workload_and_what_it_depends_on() -> None:
         networks=[a_network_document(), a_network_document("unused")],
     )
     seen = world.see()
-    assert [one.identity for one in seen.deployments] == [Identity("us", "DFW")]
+    assert [one.identity for one in seen.deployments] == [DeploymentIdentity("us", "DFW")]
     assert seen.holders == {"web-us-dfw": UID}
     assert seen.served == frozenset({"DFW"})
     assert seen.networks == (NetworkName("default", "default"),)
@@ -158,11 +155,11 @@ def test_one_moment_holds_the_workload_and_what_it_depends_on() -> None:
 def test_of_a_new_workload_nothing_but_its_header_is_looked_at() -> None:
     world = World(workloads=[a_workload_document("web")], is_new=True)
     seen = world.see()
-    assert seen == Seen(at(WORKLOAD, "web"), seen.metadata)
+    assert seen == ObservedWorkload(at(WORKLOAD, "web"), seen.metadata)
     assert seen.metadata.uid == UID
 
 
-def test_names_that_are_taken_say_whose_they_are() -> None:
+def test_names_that_are_taken_are_read_with_their_workload() -> None:
     theirs: JsonObject = {**OWNER, "uid": "another"}
     world = World(
         workloads=[a_workload_document("web", {"us": ("DFW", "LHR", "ORD")})],
@@ -182,16 +179,16 @@ def test_a_deployment_in_another_namespace_is_not_ours_whatever_uid_it_carries()
 
 def test_what_cannot_be_read_is_not_empty() -> None:
     world = World(workloads=[a_workload_document()], locations=None, networks=None)
-    off = world.see(networking=Networking.AUTO)
+    off = world.see(networking=OptionalKindsMode.AUTO)
     assert (off.served, off.present_networks) == (Off(), Off())
-    on = world.see(networking=Networking.ON)
+    on = world.see(networking=OptionalKindsMode.ON)
     assert isinstance(on.served, Unreadable)
     assert isinstance(on.present_networks, Unreadable)
 
 
 def test_a_kind_that_is_doubted_is_unreadable_and_not_off() -> None:
     world = World(workloads=[a_workload_document()], locations=None, networks=None)
-    doubting = Consulting(Networking.AUTO, lambda _, kind: kind == LOCATION)
+    doubting = OptionalKindsReader(OptionalKindsMode.AUTO, lambda _, kind: kind == LOCATION)
     assert isinstance(served_cities(world.caches, ACME, doubting), Unreadable)
     seen = observe(at(WORKLOAD, "web"), world.caches, doubting)
     assert seen is not None
@@ -203,14 +200,14 @@ def test_a_kind_that_is_doubted_is_unreadable_and_not_off() -> None:
 def test_networking_off_does_not_even_look() -> None:
     # A cache without these stores: reading one would raise.
     caches = FakeCaches([], {})
-    assert served_cities(caches, ACME, Consulting(Networking.OFF)) == Off()
+    assert served_cities(caches, ACME, OptionalKindsReader(OptionalKindsMode.OFF)) == Off()
 
 
 def test_a_workload_that_is_not_there_or_a_cache_that_is_not_complete_is_nothing_to_see() -> None:
     assert observe(at(WORKLOAD, "web"), World().caches, AUTO) is None
-    unsynced = a_store(ACME, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES, is_synced=False)
-    found = a_store(ACME, WORKLOAD, [stored(WORKLOAD, a_workload_document())])
-    caches = FakeCaches([found, unsynced], {ACME: Role.PROJECT})
+    unsynced = a_store(ACME, DEPLOYMENT, indexes=watches.DEPLOYMENT_INDEXES, is_synced=False)
+    workloads = a_store(ACME, WORKLOAD, [stored(WORKLOAD, a_workload_document())])
+    caches = FakeCaches([workloads, unsynced], {ACME: Role.PROJECT})
     assert observe(at(WORKLOAD, "web"), caches, AUTO) is None
 
 
@@ -232,7 +229,7 @@ def test_a_project_that_goes_is_known_from_the_root() -> None:
     assert not World(workloads=[a_workload_document()], projects=[]).see().is_project_deleting
 
 
-# --- shapes nobody expected -----------------------------------------------------------------------
+# --- unexpected shapes ----------------------------------------------------------------------------
 
 
 @pytest.mark.spec("M-14")
@@ -243,8 +240,8 @@ def test_placements_and_cities_collapse_to_the_first() -> None:
         {"name": "eu", "cityCodes": ["LHR"]},
     ]
     assert read_placements({"placements": listed}) == (
-        Placement("us", ("DFW", "ORD"), {"x": 1}),
-        Placement("eu", ("LHR",)),
+        WorkloadPlacement("us", ("DFW", "ORD"), {"x": 1}),
+        WorkloadPlacement("eu", ("LHR",)),
     )
 
 
@@ -260,8 +257,8 @@ def test_placements_of_an_odd_shape_are_none(placements: Json) -> None:
 @pytest.mark.fault("F1")
 @pytest.mark.parametrize("codes", [None, "DFW", [None, 3, ""], {}])
 def test_cities_of_an_odd_shape_are_none(codes: Json) -> None:
-    (found,) = read_placements({"placements": [{"name": "us", "cityCodes": codes}]})
-    assert found.city_codes == ()
+    (placement,) = read_placements({"placements": [{"name": "us", "cityCodes": codes}]})
+    assert placement.city_codes == ()
 
 
 def test_networks_are_named_once_with_the_namespace_they_are_in() -> None:
@@ -279,7 +276,8 @@ def test_networks_are_named_once_with_the_namespace_they_are_in() -> None:
 
 @pytest.mark.fault("F1")
 def test_a_counter_is_never_below_zero() -> None:
-    assert [counter({"replicas": value}, "replicas") for value in (3, -1, "3", None)] == [
+    values: list[Json] = [3, -1, "3", None]
+    assert [read_child_status({"replicas": value}).replicas for value in values] == [
         3,
         0,
         0,
@@ -287,7 +285,7 @@ def test_a_counter_is_never_below_zero() -> None:
     ]
 
 
-# --- whose a deployment is ------------------------------------------------------------------------
+# --- the Workload of a deployment -----------------------------------------------------------------
 
 
 @pytest.mark.spec("M-05")
@@ -299,32 +297,32 @@ def test_the_owner_counts_before_the_reference_and_that_before_the_label() -> No
         metadata={"ownerReferences": [other], "labels": label}, reference="by-ref"
     )
     labelled = a_deployment(metadata={"labels": label})
-    found = [
+    uids = [
         workload_uid_of(one.metadata, member_object(one.decode(), "spec"))
         for one in (owned, referred, labelled)
     ]
-    assert found == [UID, "by-ref", "by-label"]
+    assert uids == [UID, "by-ref", "by-label"]
 
 
 @pytest.mark.spec("M-05")
 def test_a_deployment_without_uid_is_in_no_index_and_no_key_is_without_plane() -> None:
     nobodys = a_deployment(metadata={"labels": {"x": "y"}})
-    assert list(mapping.index_by_workload(nobodys.metadata, nobodys.decode())) == []
+    assert list(watches.index_by_workload(nobodys.metadata, nobodys.decode())) == []
     with pytest.raises(InvariantError):
         ObjectKey(PlaneName(""), WORKLOAD, "default", "web")
 
 
-# --- whom a change concerns -----------------------------------------------------------------------
+# --- mapping functions ----------------------------------------------------------------------------
 
 
 INDEXES = {
-    DEPLOYMENT: mapping.DEPLOYMENT_INDEXES,
+    DEPLOYMENT: watches.DEPLOYMENT_INDEXES,
     LOCATION: LOCATION_INDEXES,
     NETWORK: {},
 }
 
 
-def entry(snapshot: Snapshot) -> Entry:
+def entry(snapshot: Snapshot) -> CachedObject:
     """An object as its store would hold it."""
     kind = snapshot.key.kind
     change = Store(ACME, kind, INDEXES[kind]).put(parse_object(ACME, kind, snapshot.decode(), None))
@@ -345,12 +343,12 @@ def test_a_deployment_concerns_its_workload_before_and_after() -> None:
     far: JsonObject = {**OWNER, "uid": "uid-of-far"}
     mine = a_deployment("x")
     theirs = a_deployment("x", metadata={"ownerReferences": [far]})
-    found = mapping.map_deployment(changed(mine, theirs), world.caches)
-    assert [key.name for key in found] == ["web", "far"]
+    keys = watches.map_deployment(changed(mine, theirs), world.caches)
+    assert [key.name for key in keys] == ["web", "far"]
 
 
-def with_status(found: Snapshot, replicas: int) -> Snapshot:
-    body = found.decode()
+def with_status(deployment: Snapshot, replicas: int) -> Snapshot:
+    body = deployment.decode()
     body["status"] = {"replicas": replicas}
     return parse_object(ACME, DEPLOYMENT, body, None).snapshot
 
@@ -360,7 +358,7 @@ def test_marks_that_federation_leaves_on_a_deployment_concern_no_workload() -> N
     marks: JsonObject = {"finalizers": ["x/y"], "annotations": {labels.FEDERATION_NAMESPACE: "h"}}
     bare = with_status(a_deployment("web-us-dfw"), 1)
     marked = a_deployment("web-us-dfw", metadata={"ownerReferences": [OWNER], **marks})
-    assert not list(mapping.map_deployment(changed(bare, with_status(marked, 1)), world.caches))
+    assert not list(watches.map_deployment(changed(bare, with_status(marked, 1)), world.caches))
 
 
 @pytest.mark.parametrize(
@@ -377,7 +375,7 @@ def test_whatever_else_changes_with_the_marks_concerns_the_workload(also: JsonOb
     world = World(workloads=TWO)
     marks: JsonObject = {"ownerReferences": [OWNER], "finalizers": ["x/y"], **also}
     change = changed(a_deployment("web-us-dfw"), a_deployment("web-us-dfw", metadata=marks))
-    assert "web" in {key.name for key in mapping.map_deployment(change, world.caches)}
+    assert "web" in {key.name for key in watches.map_deployment(change, world.caches)}
 
 
 def test_a_status_that_comes_with_the_marks_concerns_the_workload() -> None:
@@ -385,21 +383,21 @@ def test_a_status_that_comes_with_the_marks_concerns_the_workload() -> None:
     marks: JsonObject = {"ownerReferences": [OWNER], "finalizers": ["x/y"]}
     marked = with_status(a_deployment("web-us-dfw", metadata=marks), 2)
     change = changed(with_status(a_deployment("web-us-dfw"), 1), marked)
-    assert "web" in {key.name for key in mapping.map_deployment(change, world.caches)}
+    assert "web" in {key.name for key in watches.map_deployment(change, world.caches)}
 
 
 @pytest.mark.spec("M-13")
-def test_a_name_that_is_freed_concerns_whoever_would_use_it() -> None:
+def test_a_name_that_is_freed_enqueues_workloads_that_may_use_it() -> None:
     world = World(workloads=TWO)
     theirs = a_deployment("web-us-dfw", metadata={"labels": {"not": "ours"}})
-    found = mapping.map_deployment(changed(theirs, None), world.caches)
-    assert [key.name for key in found] == ["web"]
+    keys = watches.map_deployment(changed(theirs, None), world.caches)
+    assert [key.name for key in keys] == ["web"]
     hashed = names.derive_deployment_names(
         workload="far", workload_uid="uid-of-far", placement="eu", city_code="LHR"
     ).hashed
     theirs = a_deployment(hashed, metadata={"labels": {"not": "ours"}})
-    found = mapping.map_deployment(changed(theirs, None), world.caches)
-    assert [key.name for key in found] == ["far"]
+    keys = watches.map_deployment(changed(theirs, None), world.caches)
+    assert [key.name for key in keys] == ["far"]
 
 
 @pytest.mark.spec("M-08")
@@ -407,27 +405,27 @@ def test_a_location_concerns_workloads_of_the_city_it_has_and_the_one_it_had() -
     world = World(workloads=TWO)
     before = stored(LOCATION, a_location_document("DFW", "one"))
     after = stored(LOCATION, a_location_document("LHR", "one"))
-    found = mapping.map_location(changed(before, after), world.caches)
-    assert [key.name for key in found] == ["web", "far"]
+    keys = watches.map_location(changed(before, after), world.caches)
+    assert [key.name for key in keys] == ["web", "far"]
 
 
 @pytest.mark.spec("M-15")
 def test_a_network_concerns_workloads_that_name_it_in_its_namespace() -> None:
     world = World(workloads=[*TWO, a_workload_document("else", namespace="elsewhere")])
-    found = changed(None, stored(NETWORK, a_network_document()))
-    assert [key.name for key in mapping.map_network(found, world.caches)] == ["far", "web"]
+    created = changed(None, stored(NETWORK, a_network_document()))
+    assert [key.name for key in watches.map_network(created, world.caches)] == ["far", "web"]
 
 
 def test_an_engaged_project_wakes_all_its_workloads_and_other_planes_none() -> None:
     world = World(workloads=TWO, projects=[])
-    woken = sorted(key.name for key in mapping.wake_workloads(ACME, world.caches))
-    assert woken == ["far", "web"]
-    assert list(mapping.wake_workloads(ROOT, world.caches)) == []
+    enqueued = sorted(key.name for key in watches.enqueue_workloads(ACME, world.caches))
+    assert enqueued == ["far", "web"]
+    assert list(watches.enqueue_workloads(ROOT, world.caches)) == []
 
 
 @pytest.mark.fault("F1")
 def test_a_workload_of_an_odd_shape_is_in_its_indexes_as_far_as_it_goes() -> None:
     odd = a_snapshot(at(WORKLOAD, "odd"), spec={"placements": 3})
     assert [
-        list(index(odd.metadata, odd.decode())) for index in mapping.WORKLOAD_INDEXES.values()
+        list(index(odd.metadata, odd.decode())) for index in watches.WORKLOAD_INDEXES.values()
     ] == [[Uid("uid-of-odd")], [], [], []]

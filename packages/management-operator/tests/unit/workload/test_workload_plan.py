@@ -8,29 +8,29 @@ import pytest
 from management_builders.workload import Builders
 
 from compute_api_types import labels
-from compute_management_operator.networking import Off
-from compute_management_operator.workload.observe import Deployment, NetworkName
+from compute_management_operator.workload.observe import NetworkName, WorkloadChild
 from compute_management_operator.workload.plan import (
     NameHeld,
     NameTaken,
+    derive_city_states,
     leave_out_events,
     leftovers,
     plan,
-    verdicts,
 )
-from compute_operator_kit.intents import (
+from compute_operator_kit.cache.optional_kinds import Off
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.intents.intents import (
     AddFinalizer,
     Delete,
-    Emit,
     Ensure,
-    IfNone,
-    IfUnchanged,
-    OnlyUnder,
     Plan,
+    RecordEvent,
     RemoveFinalizer,
+    RequireExists,
+    RequireNone,
+    RequireUnchanged,
 )
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.objects import Unreadable
 
 TWO_CITIES = {"texas": ("DFW", "LHR")}
 
@@ -63,7 +63,7 @@ def test_every_placement_and_city_gets_one_deployment(build: Builders) -> None:
     decided = plan(build.a_moment(placements={"texas": ("DFW",), "abroad": ("LHR", "ORD")}))
     assert created(decided) == ["web-texas-dfw", "web-abroad-lhr", "web-abroad-ord"]
     first = next(one for one in decided if isinstance(one, Ensure))
-    assert first.wanted.whole == {
+    assert first.desired.replace == {
         "spec": {
             "workloadRef": {"name": "web", "uid": build.uid},
             "placementName": "texas",
@@ -72,8 +72,8 @@ def test_every_placement_and_city_gets_one_deployment(build: Builders) -> None:
             "scaleSettings": {"minReplicas": 1},
         }
     }
-    assert first.wanted.labels == {labels.WORKLOAD_UID: build.uid, labels.WORKLOAD_NAME: "web"}
-    (owner,) = first.wanted.owners
+    assert first.desired.labels == {labels.WORKLOAD_UID: build.uid, labels.WORKLOAD_NAME: "web"}
+    (owner,) = first.desired.owners
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (build.uid, True, True)
 
 
@@ -89,7 +89,7 @@ def test_a_deployment_is_born_with_what_federation_records_and_is_not_held_to_it
         "finalizers": [labels.FEDERATION_FINALIZER],
     }
     assert born.initial == ({"metadata": metadata} if place else {})
-    assert not born.wanted.annotations
+    assert not born.desired.annotations
     there = replace(seen, deployments=(build.a_deployment("texas", "DFW"),))
     kept = next(one for one in plan(there) if isinstance(one, Ensure))
     assert not kept.initial
@@ -101,10 +101,10 @@ def test_only_a_deployment_that_is_missing_again_costs_a_read_of_its_workload(
 ) -> None:
     seen = build.a_moment()
     first = next(one for one in plan(seen) if isinstance(one, Ensure))
-    assert first.only_under is None
-    reported = replace(seen, status={"placements": [{"name": "texas"}]})
+    assert first.requires is None
+    reported = replace(seen, is_reported=True)
     again = next(one for one in plan(reported) if isinstance(one, Ensure))
-    assert again.only_under == OnlyUnder(seen.key, lock=seen.key, uid=seen.metadata.uid)
+    assert again.requires == RequireExists(seen.key, lock=seen.key, uid=seen.metadata.uid)
 
 
 @pytest.mark.spec("M-07")
@@ -114,13 +114,13 @@ def test_a_long_name_of_a_workload_is_cut_in_the_label_and_whole_beside_it(build
     seen = replace(seen, key=ObjectKey(seen.key.plane, seen.key.kind, seen.key.namespace, long))
     made = next(one for one in plan(seen) if isinstance(one, Ensure))
     short = "a-very-long-workload-name-that-nobody-shou-17a842b1a62774ebd394"
-    assert made.wanted.labels[labels.WORKLOAD_NAME] == short
-    assert made.wanted.annotations == {labels.WORKLOAD_NAME: long}
+    assert made.desired.labels[labels.WORKLOAD_NAME] == short
+    assert made.desired.annotations == {labels.WORKLOAD_NAME: long}
 
 
-def test_a_created_deployment_is_told_once_it_stands(build: Builders) -> None:
+def test_a_created_deployment_is_an_event_after_the_write(build: Builders) -> None:
     decided = list(plan(build.a_moment()))
-    assert isinstance(decided[1], Emit)
+    assert isinstance(decided[1], RecordEvent)
     assert decided[1].after == decided[0]
 
 
@@ -161,7 +161,7 @@ def test_a_city_that_left_the_spec_goes_after_a_fresh_look(build: Builders) -> N
     seen = build.a_moment(deployments=(stays, goes))
     (removed,) = [one for one in plan(seen) if isinstance(one, Delete)]
     assert (removed.key.name, removed.uid) == (goes.name, goes.metadata.uid)
-    assert removed.if_unchanged == IfUnchanged(seen.key, build.uid, generation=3)
+    assert removed.require_unchanged == RequireUnchanged(seen.key, build.uid, generation=3)
 
 
 def test_an_orphan_on_its_way_out_is_not_deleted_twice(build: Builders) -> None:
@@ -199,13 +199,13 @@ def test_two_identities_of_one_pass_never_share_a_name(build: Builders) -> None:
 def test_both_names_taken_by_others_is_a_collision(build: Builders) -> None:
     free = created(plan(build.a_moment(others=(_holding(build, "web-texas-dfw"),))))[0]
     seen = build.a_moment(others=(_holding(build, "web-texas-dfw"), _holding(build, free)))
-    assert list(verdicts(seen).values()) == [NameTaken("web-texas-dfw")]
+    assert list(derive_city_states(seen).values()) == [NameTaken("web-texas-dfw")]
     assert not plan(seen).writes
     healed = build.a_moment(others=(_holding(build, free),))
     assert created(plan(healed)) == ["web-texas-dfw"]
 
 
-def _holding(build: Builders, name: str, uid: str = "another") -> Deployment:
+def _holding(build: Builders, name: str, uid: str = "another") -> WorkloadChild:
     return build.a_deployment("x", "Y", name=name, workload_uid=uid)
 
 
@@ -213,7 +213,7 @@ def test_a_name_held_by_one_of_ours_that_goes_is_waited_for(build: Builders) -> 
     hashed = created(plan(build.a_moment(others=(_holding(build, "web-texas-dfw"),))))[0]
     going = build.a_deployment("old", "DFW", name=hashed, is_deleting=True)
     seen = build.a_moment(deployments=(going,), others=(_holding(build, "web-texas-dfw"),))
-    assert list(verdicts(seen).values()) == [NameHeld()]
+    assert list(derive_city_states(seen).values()) == [NameHeld()]
     assert not created(plan(seen))
 
 
@@ -230,7 +230,7 @@ def test_without_networking_no_network_is_looked_for(build: Builders) -> None:
     assert created(plan(build.a_moment(present=Off()))) == ["web-texas-dfw"]
 
 
-def test_unreadable_networks_create_nothing_and_keep_nobody_from_being_updated(
+def test_unreadable_networks_create_nothing_and_existing_deployments_are_updated(
     build: Builders,
 ) -> None:
     away = Unreadable("Unavailable")
@@ -275,9 +275,9 @@ def test_the_finalizer_goes_when_a_fresh_list_is_empty(build: Builders) -> None:
     seen = build.a_moment(is_deleting=True)
     (released,) = plan(seen)
     assert isinstance(released, RemoveFinalizer)
-    assert isinstance(released.if_none, IfNone)
-    assert released.if_none.counts_deleting
-    assert released.if_none.labels == {labels.WORKLOAD_UID: build.uid}
+    assert isinstance(released.require_none, RequireNone)
+    assert released.require_none.counts_deleting
+    assert released.require_none.labels == {labels.WORKLOAD_UID: build.uid}
 
 
 def test_a_deleting_workload_without_our_finalizer_is_done(build: Builders) -> None:

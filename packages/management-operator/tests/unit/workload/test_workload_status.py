@@ -1,4 +1,4 @@
-"""What a Workload says about itself, decided without a server."""
+"""The status of a Workload, decided without a server."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import pytest
 from management_builders.workload import Builders
 
 from compute_api_types import conditions, reasons
-from compute_management_operator.networking import Off
-from compute_management_operator.workload.observe import Deployment, Seen
+from compute_management_operator.workload.observe import ObservedWorkload, WorkloadChild
 from compute_management_operator.workload.plan import plan
 from compute_management_operator.workload.status.report import (
+    rejection_event,
     rejections,
     report,
-    tell_rejection,
 )
-from compute_operator_kit.errors import (
+from compute_operator_kit.cache.optional_kinds import Off
+from compute_operator_kit.core.errors import (
     Cause,
     ForbiddenError,
     InvalidSpecError,
     ServerAnswer,
     UnavailableError,
 )
-from compute_operator_kit.intents import Emit, Ensure, SetStatus, Wait
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.outcomes import Applied, Effect, Outcome
-from compute_operator_kit.wire import (
+from compute_operator_kit.core.json import (
     Json,
     JsonMapping,
     JsonObject,
-    decode_object,
+    decode_json_object,
     encode,
     member_list,
     member_text,
 )
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.intents.intents import Ensure, RecordEvent, RequeueAfter, SetStatus
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def build() -> Builders:
     return Builders()
 
 
-def carried_out(seen: Seen, effect: Effect = Effect.EQUAL) -> Applied:
+def carried_out(seen: ObservedWorkload, effect: Effect = Effect.EQUAL) -> Applied:
     return Applied(tuple(Outcome(one, effect) for one in plan(seen)))
 
 
-def told(build: Builders, seen: Seen, effect: Effect = Effect.EQUAL) -> SetStatus:
+def reported(build: Builders, seen: ObservedWorkload, effect: Effect = Effect.EQUAL) -> SetStatus:
     (status,) = [
         one
         for one in report(seen, carried_out(seen, effect), build.now)
@@ -57,33 +57,33 @@ def told(build: Builders, seen: Seen, effect: Effect = Effect.EQUAL) -> SetStatu
 
 def stored(status: JsonMapping) -> JsonObject:
     """The status as a plane gives it back."""
-    return decode_object(encode(status))
+    return decode_json_object(encode(status))
 
 
 def condition(status: JsonMapping, kind: str) -> tuple[str, str, str]:
-    found = [
+    entries = [
         entry
         for entry in member_list(stored(status), "conditions")
         if isinstance(entry, dict) and entry["type"] == kind
     ]
-    assert len(found) == 1
-    entry = found[0]
+    assert len(entries) == 1
+    entry = entries[0]
     return member_text(entry, "status"), member_text(entry, "reason"), member_text(entry, "message")
 
 
 def placement(status: JsonMapping, name: str) -> JsonObject:
-    found = [
+    entries = [
         entry
         for entry in member_list(stored(status), "placements")
         if isinstance(entry, dict) and entry["name"] == name
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(entries) == 1
+    return entries[0]
 
 
 def test_all_deployments_ready_is_ready(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs,))).status
+    status = reported(build, build.a_moment(deployments=(runs,))).status
     assert condition(status, "Ready") == ("True", "PlacementsReady", "All deployments are ready")
     available = ("True", "AvailablePlacementFound", "At least one available placement was found")
     assert condition(status, "Available") == available
@@ -98,7 +98,7 @@ def test_what_this_pass_changed_or_could_not_is_not_ready_yet(
     build: Builders, effect: Effect
 ) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs,)), effect).status
+    status = reported(build, build.a_moment(deployments=(runs,)), effect).status
     assert condition(status, "Ready") == (
         "False",
         "InstancesProvisioning",
@@ -107,13 +107,13 @@ def test_what_this_pass_changed_or_could_not_is_not_ready_yet(
 
 
 @pytest.mark.spec("M-21")
-def test_one_available_deployment_is_enough_and_none_is_said(build: Builders) -> None:
-    none = told(build, build.a_moment(placements={})).status
+def test_one_available_deployment_is_enough_and_none_is_reported(build: Builders) -> None:
+    none = reported(build, build.a_moment(placements={})).status
     assert condition(none, "Available")[1] == "NoAvailablePlacements"
     assert condition(none, "Ready")[0] == "False"
     up = build.a_deployment("texas", "DFW", status=build.ready(replicas=2))
     going = build.a_deployment("texas", "LHR", status=build.ready(replicas=3), is_deleting=True)
-    status = told(build, build.a_moment(deployments=(up, going))).status
+    status = reported(build, build.a_moment(deployments=(up, going))).status
     assert condition(status, "Available")[0] == "True"
     assert (status["replicas"], status["deployments"]) == (5, 2)
 
@@ -121,7 +121,7 @@ def test_one_available_deployment_is_enough_and_none_is_said(build: Builders) ->
 @pytest.mark.spec("M-21")
 def test_a_deployment_behind_its_generation_adds_nothing_to_updated(build: Builders) -> None:
     behind = build.a_deployment("texas", "DFW", status=build.ready(observed=1))
-    status = told(build, build.a_moment(deployments=(behind,))).status
+    status = reported(build, build.a_moment(deployments=(behind,))).status
     assert (status["updatedReplicas"], status["currentReplicas"]) == (0, 0)
     assert (status["replicas"], status["readyReplicas"]) == (1, 1)
     assert condition(status, "Ready")[0] == "False"
@@ -129,12 +129,12 @@ def test_a_deployment_behind_its_generation_adds_nothing_to_updated(build: Build
 
 @pytest.mark.spec("M-19")
 def test_a_blocking_reason_reaches_placement_and_workload(build: Builders) -> None:
-    said = ("False", reasons.QUOTA_NOT_GRANTED, "1 of 1 desired instances pending quota")
-    held = build.a_deployment("texas", "DFW", status=build.a_status(said, said))
-    status = told(build, build.a_moment(deployments=(held,))).status
+    stated = ("False", reasons.QUOTA_NOT_GRANTED, "1 of 1 desired instances pending quota")
+    held = build.a_deployment("texas", "DFW", status=build.a_status(stated, stated))
+    status = reported(build, build.a_moment(deployments=(held,))).status
     for kind in ("Available", "Ready"):
-        assert condition(status, kind) == said
-        assert condition(placement(status, "texas"), kind) == said
+        assert condition(status, kind) == stated
+        assert condition(placement(status, "texas"), kind) == stated
     entries = [one for one in member_list(stored(status), "conditions") if isinstance(one, dict)]
     assert all(one["observedGeneration"] == 3 for one in entries)
 
@@ -142,29 +142,29 @@ def test_a_blocking_reason_reaches_placement_and_workload(build: Builders) -> No
 @pytest.mark.spec("M-20")
 @pytest.mark.parametrize("reason", [name for name, rank in conditions.RANKS.items() if rank > 1])
 def test_the_highest_rank_wins_over_placements(build: Builders, reason: str) -> None:
-    def blocked(placement_name: str, city: str, why: str) -> Deployment:
-        said = ("False", why, f"{why} in {city}")
-        return build.a_deployment(placement_name, city, status=build.a_status(said, said))
+    def blocked(placement_name: str, city: str, why: str) -> WorkloadChild:
+        stated = ("False", why, f"{why} in {city}")
+        return build.a_deployment(placement_name, city, status=build.a_status(stated, stated))
 
     low = blocked("a", "DFW", reasons.INSTANCES_PROVISIONING)
     high = blocked("b", "LHR", reason)
     seen = build.a_moment(placements={"a": ("DFW",), "b": ("LHR",)}, deployments=(low, high))
-    assert condition(told(build, seen).status, "Available")[1] == reason
-    assert condition(told(build, seen).status, "Ready")[1] == reason
+    assert condition(reported(build, seen).status, "Available")[1] == reason
+    assert condition(reported(build, seen).status, "Ready")[1] == reason
 
 
 @pytest.mark.spec("M-20")
 def test_equal_ranks_go_by_placement_then_by_deployment(build: Builders) -> None:
-    def blocked(name: str, city: str) -> Deployment:
-        said = ("False", reasons.IMAGE_UNAVAILABLE, f"{name} in {city}")
-        return build.a_deployment(name, city, status=build.a_status(said, said))
+    def blocked(name: str, city: str) -> WorkloadChild:
+        stated = ("False", reasons.IMAGE_UNAVAILABLE, f"{name} in {city}")
+        return build.a_deployment(name, city, status=build.a_status(stated, stated))
 
     deployments = (blocked("a", "LHR"), blocked("b", "DFW"), blocked("b", "LHR"))
     seen = build.a_moment(
         placements={"b": ("DFW", "LHR"), "a": ("LHR",)},
         deployments=deployments,
     )
-    status = told(build, seen).status
+    status = reported(build, seen).status
     assert condition(status, "Available")[2] == "a in LHR"
     assert condition(placement(status, "b"), "Available")[2] == "b in DFW"
 
@@ -175,61 +175,61 @@ def test_a_city_without_location_is_named_where_it_blocks(build: Builders) -> No
     seen = build.a_moment(
         placements={"texas": ("DFW",), "moon": ("TYCHO", "APOLLO")}, deployments=(runs,)
     )
-    status = told(build, seen).status
-    nowhere = ("False", "NoMatchingLocation", "No location found for city codes: APOLLO, TYCHO")
-    assert condition(placement(status, "moon"), "Available") == nowhere
+    status = reported(build, seen).status
+    not_served = ("False", "NoMatchingLocation", "No location found for city codes: APOLLO, TYCHO")
+    assert condition(placement(status, "moon"), "Available") == not_served
     assert condition(status, "Available")[0] == "True"
-    assert condition(status, "Ready") == nowhere
+    assert condition(status, "Ready") == not_served
 
 
-def test_a_lost_location_is_said_while_the_city_runs_on(build: Builders) -> None:
+def test_a_lost_location_is_reported_while_the_city_runs_on(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    lost = told(build, build.a_moment(deployments=(runs,), served=frozenset[str]())).status
+    lost = reported(build, build.a_moment(deployments=(runs,), served=frozenset[str]())).status
     assert condition(lost, "Ready")[1] == "NoMatchingLocation"
     assert condition(lost, "Available")[0] == "True"
     for served in (Unreadable("Unavailable"), Off()):
-        status = told(build, build.a_moment(deployments=(runs,), served=served)).status
+        status = reported(build, build.a_moment(deployments=(runs,), served=served)).status
         assert condition(status, "Ready")[0] == "True"
 
 
 @pytest.mark.spec("M-09")
 def test_a_failing_list_of_locations_takes_nothing_back(build: Builders) -> None:
-    before = told(build, build.a_moment(served=frozenset[str]())).status
-    after = told(
+    before = reported(build, build.a_moment(served=frozenset[str]())).status
+    after = reported(
         build, build.a_moment(served=Unreadable("Unavailable"), status=stored(before))
     ).status
     assert condition(placement(after, "texas"), "Available")[1] == "NoMatchingLocation"
-    fresh = told(build, build.a_moment(served=Unreadable("Unavailable"))).status
+    fresh = reported(build, build.a_moment(served=Unreadable("Unavailable"))).status
     assert condition(placement(fresh, "texas"), "Available")[1] == "NoAvailableDeployments"
 
 
 @pytest.mark.spec("M-15")
 def test_missing_networks_are_named_in_order(build: Builders) -> None:
     seen = build.a_moment(networks=("b", "a"))
-    status = told(build, seen).status
+    status = reported(build, seen).status
     missing = ("False", "NetworkNotFound", "Unable to find networks: a, b")
     assert condition(status, "Available") == missing
     assert condition(status, "Ready") == missing
     again = build.a_moment(networks=("b", "a"), status=stored(status))
-    assert told(build, again).status == status
+    assert reported(build, again).status == status
 
 
 def test_a_left_over_deployment_keeps_the_workload_from_being_ready(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
     left = build.a_deployment("old", "LHR", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs, left))).status
+    status = reported(build, build.a_moment(deployments=(runs, left))).status
     assert condition(status, "Ready")[1] == "InstancesProvisioning"
     assert condition(placement(status, "old"), "Ready")[0] == "False"
 
 
 @pytest.mark.spec("M-13")
-def test_a_name_collision_is_said_with_the_name(build: Builders) -> None:
+def test_a_name_collision_is_reported_with_the_name(build: Builders) -> None:
     taken = build.a_deployment("x", "Y", name="web-texas-dfw", workload_uid="another")
     hashed = next(
         one.key.name for one in plan(build.a_moment(others=(taken,))) if isinstance(one, Ensure)
     )
     also = build.a_deployment("x", "Y", name=hashed, workload_uid="another")
-    status = told(build, build.a_moment(others=(taken, also))).status
+    status = reported(build, build.a_moment(others=(taken, also))).status
     collision = (
         "False",
         "NameCollision",
@@ -241,7 +241,7 @@ def test_a_name_collision_is_said_with_the_name(build: Builders) -> None:
 @pytest.mark.spec("M-22")
 def test_times_move_only_with_status(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    first = told(build, build.a_moment(deployments=(runs,))).status
+    first = reported(build, build.a_moment(deployments=(runs,))).status
     later = build.now.replace(hour=12)
     seen = build.a_moment(deployments=(runs,), status=stored(first))
     (again,) = [one for one in report(seen, carried_out(seen), later) if isinstance(one, SetStatus)]
@@ -250,19 +250,19 @@ def test_times_move_only_with_status(build: Builders) -> None:
 
 def test_a_deleting_workload_names_what_it_waits_for(build: Builders) -> None:
     going = build.a_deployment("texas", "DFW", status=build.ready(), is_deleting=True)
-    status = told(build, build.a_moment(is_deleting=True, deployments=(going,)))
+    status = reported(build, build.a_moment(is_deleting=True, deployments=(going,)))
     waiting = "Waiting for deployments to go: web-texas-dfw"
     assert condition(status.status, "Ready") == ("False", "Terminating", waiting)
-    assert not status.provisional
+    assert not status.may_defer
 
 
 @pytest.mark.spec("M-06")
-def test_the_pass_that_adds_the_finalizer_tells_nothing_and_waits_for_no_event(
+def test_the_reconcile_that_adds_the_finalizer_reports_nothing_and_waits_for_no_event(
     build: Builders,
 ) -> None:
     seen = build.a_moment(has_finalizer=False)
     (wait,) = report(seen, carried_out(seen, Effect.WRITTEN), build.now)
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, RequeueAfter)
     assert wait.retry_after == timedelta()
 
 
@@ -274,7 +274,7 @@ def test_a_finalizer_that_could_not_be_added_is_left_to_the_back_off(build: Buil
     assert not list(report(seen, failed, build.now))
 
 
-def test_nothing_is_told_once_the_last_deployment_is_gone(build: Builders) -> None:
+def test_nothing_is_reported_once_the_last_deployment_is_gone(build: Builders) -> None:
     for seen in (
         build.a_moment(is_deleting=True),
         build.a_moment(is_deleting=True, has_finalizer=False),
@@ -285,12 +285,12 @@ def test_nothing_is_told_once_the_last_deployment_is_gone(build: Builders) -> No
 @pytest.mark.spec("M-24")
 def test_a_rejected_deployment_is_an_event_and_stops_no_status(build: Builders) -> None:
     seen = build.a_moment()
-    (wanted,) = [one for one in plan(seen) if isinstance(one, Ensure)]
+    (created,) = [one for one in plan(seen) if isinstance(one, Ensure)]
     refused = InvalidSpecError(reasons.REFUSED, "creating WorkloadDeployment: refused")
-    outcomes = Applied((Outcome(wanted, Effect.FAILED, error=refused),))
+    outcomes = Applied((Outcome(created, Effect.FAILED, error=refused),))
     assert isinstance(next(iter(report(seen, outcomes, build.now))), SetStatus)
     (message,) = rejections(outcomes).values()
-    event = tell_rejection(seen, message)
+    event = rejection_event(seen, message)
     assert (event.reason, event.type) == ("DeploymentRejected", "Warning")
     assert event.message == (
         'Deployment "web-texas-dfw" was rejected: the API server calls it invalid'
@@ -322,46 +322,48 @@ def test_a_rejection_names_the_fields_and_no_value_and_others_are_none(
 
 def test_a_deployment_made_in_this_pass_is_counted(build: Builders) -> None:
     seen = build.a_moment(deployments=(build.a_deployment("texas", "LHR"),))
-    assert told(build, seen, Effect.WRITTEN).status["deployments"] == 2
-    assert told(build, seen, Effect.FAILED).status["deployments"] == 1
+    assert reported(build, seen, Effect.WRITTEN).status["deployments"] == 2
+    assert reported(build, seen, Effect.FAILED).status["deployments"] == 1
 
 
-def test_a_double_that_somebody_made_keeps_the_workload_from_being_ready(build: Builders) -> None:
+def test_a_duplicate_of_another_client_keeps_the_workload_from_being_ready(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
     double = build.a_deployment("texas", "DFW", name="x", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs, double))).status
+    status = reported(build, build.a_moment(deployments=(runs, double))).status
     assert condition(status, "Ready")[:2] == ("False", "InstancesProvisioning")
 
 
-def test_unreadable_networks_leave_what_was_said_about_them(build: Builders) -> None:
+def test_unreadable_networks_leave_the_stored_condition(build: Builders) -> None:
     missing = build.a_moment(networks=("absent",))
-    said = stored(told(build, missing).status)
-    away = build.a_moment(networks=("absent",), present=Unreadable("Unavailable"), status=said)
-    status = told(build, away).status
+    stated = stored(reported(build, missing).status)
+    away = build.a_moment(networks=("absent",), present=Unreadable("Unavailable"), status=stated)
+    status = reported(build, away).status
     assert condition(status, "Available")[1] == "NetworkNotFound"
     assert condition(status, "Ready")[1] == "NetworkNotFound"
     silent = build.a_moment(networks=("absent",), present=Unreadable("Unavailable"))
-    assert condition(told(build, silent).status, "Ready")[1] == "InstancesProvisioning"
+    assert condition(reported(build, silent).status, "Ready")[1] == "InstancesProvisioning"
 
 
 def test_each_placement_that_begins_to_be_blocked_is_an_event(build: Builders) -> None:
     first = build.a_moment(placements={"moon": ("TYCHO",), "texas": ("DFW",)})
-    said = stored(told(build, first).status)
+    stated = stored(reported(build, first).status)
     more = {"moon": ("TYCHO",), "texas": ("DFW",), "mars": ("OLYMPUS",)}
-    seen = build.a_moment(placements=more, status=said)
-    events = [one for one in report(seen, carried_out(seen), build.now) if isinstance(one, Emit)]
+    seen = build.a_moment(placements=more, status=stated)
+    events = [
+        one for one in report(seen, carried_out(seen), build.now) if isinstance(one, RecordEvent)
+    ]
     assert [one.message for one in events] == ["No location found for city codes: OLYMPUS"]
 
 
 def test_a_blocker_that_users_can_act_on_is_an_event_once(build: Builders) -> None:
     seen = build.a_moment(networks=("absent",))
     planned = list(report(seen, carried_out(seen), build.now))
-    (event,) = [one for one in planned if isinstance(one, Emit)]
+    (event,) = [one for one in planned if isinstance(one, RecordEvent)]
     assert event.reason == "NetworkNotFound"
     assert event.after == planned[0]
-    again = build.a_moment(networks=("absent",), status=stored(told(build, seen).status))
+    again = build.a_moment(networks=("absent",), status=stored(reported(build, seen).status))
     assert not [
-        one for one in report(again, carried_out(again), build.now) if isinstance(one, Emit)
+        one for one in report(again, carried_out(again), build.now) if isinstance(one, RecordEvent)
     ]
 
 
@@ -373,7 +375,7 @@ def test_a_malformed_deployment_status_breaks_nothing(build: Builders, malformed
         "DFW",
         status={"conditions": malformed, "replicas": "many", "readyReplicas": -4},
     )
-    status = told(build, build.a_moment(deployments=(odd,))).status
+    status = reported(build, build.a_moment(deployments=(odd,))).status
     assert (status["replicas"], status["readyReplicas"]) == (0, 0)
     assert condition(status, "Ready")[0] == "False"
 
@@ -381,7 +383,7 @@ def test_a_malformed_deployment_status_breaks_nothing(build: Builders, malformed
 @pytest.mark.spec("M-21")
 def test_a_deployment_moved_in_this_pass_has_not_answered_yet(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs,)), Effect.WRITTEN).status
+    status = reported(build, build.a_moment(deployments=(runs,)), Effect.WRITTEN).status
     assert (status["updatedReplicas"], status["currentReplicas"]) == (0, 0)
     assert status["readyReplicas"] == 1
 
@@ -392,7 +394,7 @@ def test_a_deployment_without_placement_is_counted_and_keeps_it_from_being_ready
 ) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
     stray = build.a_deployment("", "DFW", name="stray", status=build.ready())
-    status = told(build, build.a_moment(deployments=(runs, stray))).status
+    status = reported(build, build.a_moment(deployments=(runs, stray))).status
     assert (status["deployments"], status["replicas"]) == (2, 2)
     assert condition(status, "Ready")[:2] == ("False", "InstancesProvisioning")
     (only,) = member_list(stored(status), "placements")
@@ -404,8 +406,8 @@ def test_a_deployment_without_placement_is_counted_and_keeps_it_from_being_ready
 @pytest.mark.fault("F6")
 def test_of_two_entries_of_one_placement_the_first_counts_and_one_is_left(build: Builders) -> None:
     runs = build.a_deployment("texas", "DFW", status=build.ready())
-    first = stored(told(build, build.a_moment(deployments=(runs,))).status)
+    first = stored(reported(build, build.a_moment(deployments=(runs,))).status)
     entries = member_list(first, "placements")
     entries += [{"name": "texas", "replicas": 99}, {"name": "elsewhere"}, "x"]
-    again = told(build, build.a_moment(deployments=(runs,), status=first)).status
+    again = reported(build, build.a_moment(deployments=(runs,), status=first)).status
     assert len(member_list(stored(again), "placements")) == 1

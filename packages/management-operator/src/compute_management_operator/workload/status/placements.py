@@ -1,4 +1,8 @@
-"""What is said about one placement (api.md 8.4)."""
+"""Available and Ready of one placement (api.md 8.4).
+
+A placement without Locations that can be read keeps its stored blocker: an outage of the network
+services must not look like a city that became available. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,110 +10,115 @@ from collections.abc import Iterable, Iterator
 
 from compute_api_types import conditions, reasons
 from compute_api_types.conditions import Statement
-from compute_management_operator.networking import Off
-from compute_management_operator.workload.observe import Seen
-from compute_management_operator.workload.plan import NameTaken, NotServed, Placed, Undecided
-from compute_management_operator.workload.status.observed import (
-    Observed,
-    OfPlacement,
-    is_current,
+from compute_management_operator.workload.observe import ObservedWorkload
+from compute_management_operator.workload.plan import (
+    DeploymentExists,
+    NameTaken,
+    NotServed,
+    PlacementUndecided,
 )
-from compute_management_operator.workload.status.told import (
-    BEHIND,
+from compute_management_operator.workload.status.conditions import (
+    OUT_OF_DATE,
     Blocker,
-    find_blocker,
+    blocker_of,
     state,
     state_worst,
-    told_conditions,
 )
-from compute_operator_kit.objects import Unreadable
+from compute_management_operator.workload.status.inputs import (
+    PlacementInputs,
+    StatusInputs,
+    is_current,
+)
+from compute_operator_kit.cache.optional_kinds import Off
+from compute_operator_kit.core.objects import Unreadable
 
-FOUND = Blocker(
-    reasons.AVAILABLE_DEPLOYMENT_FOUND, "At least one available deployment was found", "True"
+IS_AVAILABLE = Blocker(
+    reasons.AVAILABLE_DEPLOYMENT_FOUND, "At least one available deployment was found"
 )
-NOTHING = Blocker(
+NONE_AVAILABLE = Blocker(
     reasons.NO_AVAILABLE_DEPLOYMENTS, "No available deployments were found for the placement"
 )
-DONE = Blocker(reasons.PLACEMENTS_READY, "All deployments are ready", "True")
+ALL_READY = Blocker(reasons.PLACEMENTS_READY, "All deployments are ready")
 
 
-def state_available(observed: Observed, placement: OfPlacement) -> Statement:
+def state_available(observed: StatusInputs, placement: PlacementInputs) -> Statement:
     """One available deployment is enough."""
-    told = [find_blocker(one.status, conditions.AVAILABLE) for one in placement.deployments]
-    if any(one is not None and one.status == "True" for one in told):
-        return state(conditions.AVAILABLE, "True", FOUND, observed.generation)
-    blockers = [*_unplaced(placement), *(one for one in told if one is not None), NOTHING]
+    reported = [one.status.available for one in placement.deployments]
+    if any(one is not None and one.status == "True" for one in reported):
+        return state(conditions.AVAILABLE, "True", IS_AVAILABLE, observed.generation)
+    unavailable = (blocker_of(one) for one in reported if one is not None)
+    blockers = [*_unplaced(placement), *unavailable, NONE_AVAILABLE]
     return state_worst(conditions.AVAILABLE, blockers, observed.generation)
 
 
 def state_ready(blockers: Iterable[Blocker], generation: int) -> Statement:
-    """Ready when nothing blocks; who only waits says less than any reason a deployment gives."""
-    found = list(blockers)
-    if not found:
-        return state(conditions.READY, "True", DONE, generation)
-    named = [one for one in found if one != BEHIND and conditions.rank(one.reason) >= 0]
-    return state_worst(conditions.READY, named or [BEHIND], generation)
+    """Ready when nothing blocks; `OUT_OF_DATE` only where no blocker has a reason of its own."""
+    existing = list(blockers)
+    if not existing:
+        return state(conditions.READY, "True", ALL_READY, generation)
+    ranked = [one for one in existing if one != OUT_OF_DATE and conditions.rank(one.reason) >= 0]
+    return state_worst(conditions.READY, ranked or [OUT_OF_DATE], generation)
 
 
-def ready_blockers(observed: Observed, placement: OfPlacement) -> Iterator[Blocker]:
-    """All that keeps a placement from being ready; nothing means it is."""
+def ready_blockers(observed: StatusInputs, placement: PlacementInputs) -> Iterator[Blocker]:
+    """All that keeps a placement from being ready."""
     if observed.network_blocker is not None:
         yield observed.network_blocker
     yield from _unplaced(placement)
-    yield from _lost_locations(observed.seen, placement)
-    for verdict in placement.verdicts.values():
-        if isinstance(verdict, Placed):
-            yield from _not_ready(observed, verdict)
+    yield from _lost_locations(observed.observed, placement)
+    for city in placement.cities.values():
+        if isinstance(city, DeploymentExists):
+            yield from _not_ready(observed, city)
         else:
-            yield BEHIND
+            yield OUT_OF_DATE
     if placement.has_leftovers:
-        yield BEHIND
+        yield OUT_OF_DATE
 
 
-def _unplaced(placement: OfPlacement) -> Iterator[Blocker]:
+def _unplaced(placement: PlacementInputs) -> Iterator[Blocker]:
     """Why cities of the placement have no deployment."""
-    open_ones = [
-        (identity, verdict)
-        for identity, verdict in placement.verdicts.items()
-        if not isinstance(verdict, Placed)
+    unplaced = [
+        (identity, city)
+        for identity, city in placement.cities.items()
+        if not isinstance(city, DeploymentExists)
     ]
-    nowhere = [one.city_code for one, verdict in open_ones if isinstance(verdict, NotServed)]
-    if nowhere:
-        yield _no_location(nowhere)
-    elif any(isinstance(verdict, Undecided) for _, verdict in open_ones):
-        # Not knowing is no verdict: what was said before the outage still stands.
-        yield from _said_before(placement)
-    for _, verdict in open_ones:
-        if isinstance(verdict, NameTaken):
-            message = f'Deployment name "{verdict.name}" is taken by another workload'
+    not_served = [one.city_code for one, city in unplaced if isinstance(city, NotServed)]
+    if not_served:
+        yield _no_location(not_served)
+    elif any(isinstance(city, PlacementUndecided) for _, city in unplaced):
+        yield from _stored_no_location(placement)
+    for _, city in unplaced:
+        if isinstance(city, NameTaken):
+            message = f'Deployment name "{city.name}" is taken by another workload'
             yield Blocker(reasons.NAME_COLLISION, message)
 
 
-def _said_before(placement: OfPlacement) -> Iterator[Blocker]:
-    for told in told_conditions(placement.stored):
-        if told.type == conditions.AVAILABLE and told.reason == reasons.NO_MATCHING_LOCATION:
-            yield Blocker(told.reason, told.message)
+def _stored_no_location(placement: PlacementInputs) -> Iterator[Blocker]:
+    """The blocker from before an outage, which stands until Locations can be read again."""
+    for stored in placement.stored.conditions:
+        if stored.type == conditions.AVAILABLE and stored.reason == reasons.NO_MATCHING_LOCATION:
+            yield blocker_of(stored)
 
 
-def _lost_locations(seen: Seen, placement: OfPlacement) -> Iterator[Blocker]:
-    """Cities that run and whose Location is gone: nothing is deleted, but it is said."""
+def _lost_locations(seen: ObservedWorkload, placement: PlacementInputs) -> Iterator[Blocker]:
+    """Cities that run although their Location was deleted: reported, and nothing is deleted."""
     if isinstance(seen.served, Unreadable | Off):
         return
     lost = [
         one.city_code
-        for one, verdict in placement.verdicts.items()
-        if isinstance(verdict, Placed) and one.city_code not in seen.served
+        for one, city in placement.cities.items()
+        if isinstance(city, DeploymentExists) and one.city_code not in seen.served
     ]
     if lost:
         yield _no_location(lost)
 
 
-def _not_ready(observed: Observed, placed: Placed) -> Iterator[Blocker]:
-    ready = find_blocker(placed.deployment.status, conditions.READY)
+def _not_ready(observed: StatusInputs, placed: DeploymentExists) -> Iterator[Blocker]:
+    ready = placed.deployment.status.ready
     if ready is None or ready.status != "True":
-        yield ready or BEHIND
+        yield OUT_OF_DATE if ready is None else blocker_of(ready)
     elif not is_current(observed, placed.deployment):
-        yield BEHIND
+        yield OUT_OF_DATE
 
 
 def _no_location(codes: Iterable[str]) -> Blocker:

@@ -1,103 +1,108 @@
-"""The whole status of a Workload, and the events of its transitions."""
+"""The whole status of a Workload, and the events of its transitions. Pure.
+
+The stored status is the base, so that members of other writers survive. An event is recorded only
+where a reason begins, or each reconcile would record it again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from compute_api_types import conditions, labels, reasons
 from compute_api_types.conditions import Statement
-from compute_management_operator.workload.observe import Deployment, Seen, counter
+from compute_management_operator.stored_status import StoredStatus
+from compute_management_operator.workload.observe import ObservedWorkload, WorkloadChild
 from compute_management_operator.workload.plan import ACTION
 from compute_management_operator.workload.status import placements, workload
-from compute_management_operator.workload.status.observed import (
-    Observed,
-    OfPlacement,
-    derive_observed,
+from compute_management_operator.workload.status.conditions import Blocker
+from compute_management_operator.workload.status.inputs import (
+    StatusInputs,
+    derive_inputs,
     has_answered,
 )
-from compute_management_operator.workload.status.told import Blocker, told_conditions
-from compute_operator_kit.errors import InvalidSpecError
-from compute_operator_kit.intents import Emit, Ensure, Plan, SetStatus, Wait
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.wire import Json, JsonObject, member_list
+from compute_operator_kit.core.clock import ZERO
+from compute_operator_kit.core.errors import InvalidSpecError
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.intents.intents import Ensure, Plan, RecordEvent, RequeueAfter, SetStatus
+from compute_operator_kit.intents.outcomes import Applied
 
-SUMS: Final = ("replicas", "desiredReplicas", "readyReplicas")
-# Right after an edit these would call the old template the new one, so they count only deployments
-# that have answered to their present generation.
-SUMS_WHEN_CURRENT: Final = ("currentReplicas", "updatedReplicas")
-AT_ONCE: Final = timedelta()
-TOLD_AS_EVENTS: Final = frozenset(
+RECORDED_AS_EVENTS: Final = frozenset(
     {reasons.NO_MATCHING_LOCATION, reasons.NETWORK_NOT_FOUND, reasons.NAME_COLLISION}
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Sayings:
-    """What is said of a placement, or of the Workload, and what was said there before."""
+class PlacementConditions:
+    """The conditions of a placement, or of the Workload, and what is stored there now."""
 
     statements: tuple[Statement, ...]
-    stored: JsonObject
+    stored: StoredStatus
 
 
-def report(seen: Seen, applied: Applied, now: datetime) -> Plan:
+def report(seen: ObservedWorkload, applied: Applied, now: datetime) -> Plan:
     if labels.WORKLOAD_FINALIZER not in seen.metadata.finalizers:
-        # The pass that adds the finalizer does nothing else. The next one waits for no event, which
-        # may be lost; but a finalizer that could not be added is a matter of back-off.
-        return Plan() if applied.failures else _go_on(seen)
+        # The reconcile that adds the finalizer does nothing else. The next one does not wait for
+        # its event, which may be lost; a finalizer that could not be added is left to the back-off.
+        return Plan() if applied.failures else _reconcile_again(seen)
     if seen.metadata.is_deleting and not seen.deployments:
-        return Plan()  # the finalizer goes, and the object with it
-    observed = derive_observed(seen, applied)
-    of_placements, of_workload = _say_all(observed)
-    told = SetStatus(
+        return Plan()  # the finalizer is removed, and with it the object
+    observed = derive_inputs(seen, applied)
+    of_placements, of_workload = _state_all(observed)
+    written = SetStatus(
         seen.key,
         seen.metadata.uid,
         seen.metadata.resource_version,
         _status(observed, of_placements, of_workload, now),
         reason=of_workload.statements[0].reason,
-        provisional=conditions.provisional(
-            "Workload", of_workload.statements, told_conditions(seen.status)
+        may_defer=conditions.provisional(
+            "Workload", of_workload.statements, seen.status.conditions
         ),
-        is_final=True,  # nothing is derived from what we said ourselves
+        ignore_own_event=True,  # nothing is derived from our own conditions
     )
-    sayings = (of_workload, *of_placements.values())
-    return Plan((told, *_events(seen, sayings, told)))
+    stated = (of_workload, *of_placements.values())
+    return Plan((written, *_events(seen, stated, written)))
 
 
-def _go_on(seen: Seen) -> Plan:
+def _reconcile_again(seen: ObservedWorkload) -> Plan:
     if seen.metadata.is_deleting:
         return Plan()
-    return Plan.of(Wait(seen.key, reasons.FINALIZER_MISSING, AT_ONCE))
+    return Plan.of(RequeueAfter(seen.key, reasons.FINALIZER_MISSING, ZERO))
 
 
-def _say_all(observed: Observed) -> tuple[dict[str, Sayings], Sayings]:
-    said: dict[str, Sayings] = {}
+def _state_all(
+    observed: StatusInputs,
+) -> tuple[dict[str, PlacementConditions], PlacementConditions]:
+    stated: dict[str, PlacementConditions] = {}
     everything: list[Blocker] = []
     for name, placement in observed.placements.items():
         available = placements.state_available(observed, placement)
         blockers = list(placements.ready_blockers(observed, placement))
         everything += blockers
         ready = placements.state_ready(blockers, observed.generation)
-        said[name] = Sayings((available, ready), placement.stored)
-    available = workload.state_available(observed, (one.statements[0] for one in said.values()))
+        stated[name] = PlacementConditions((available, ready), placement.stored)
+    available = workload.state_available(observed, (one.statements[0] for one in stated.values()))
     ready = workload.state_workload_ready(observed, everything)
-    return said, Sayings((available, ready), observed.seen.status)
+    return stated, PlacementConditions((available, ready), observed.observed.status)
 
 
-# --- numbers --------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 
 def _status(
-    observed: Observed, of_placements: dict[str, Sayings], of_workload: Sayings, now: datetime
+    observed: StatusInputs,
+    of_placements: dict[str, PlacementConditions],
+    of_workload: PlacementConditions,
+    now: datetime,
 ) -> JsonObject:
-    seen = observed.seen
+    seen = observed.observed
     entries: list[Json] = [
         _placement(observed, name, of_placements[name], now) for name in observed.placements
     ]
     return {
-        **seen.status,
+        **seen.status.document,
         **_counters(observed, seen.deployments),
         "deployments": len(seen.deployments) + observed.created,
         "observedGeneration": observed.generation,
@@ -106,50 +111,61 @@ def _status(
     }
 
 
-def _placement(observed: Observed, name: str, said: Sayings, now: datetime) -> JsonObject:
-    found: OfPlacement = observed.placements[name]
+def _placement(
+    observed: StatusInputs, name: str, stated: PlacementConditions, now: datetime
+) -> JsonObject:
     return {
-        **found.stored,
-        **_counters(observed, found.deployments),
+        **stated.stored.document,
+        **_counters(observed, observed.placements[name].deployments),
         "name": name,
-        "conditions": _merged(said, now),
+        "conditions": _merged(stated, now),
     }
 
 
-def _merged(said: Sayings, now: datetime) -> list[Json]:
-    return conditions.merge_documents(member_list(said.stored, "conditions"), said.statements, now)
+def _merged(stated: PlacementConditions, now: datetime) -> list[Json]:
+    return conditions.merge_documents(stated.stored.condition_documents, stated.statements, now)
 
 
-def _counters(observed: Observed, deployments: Iterable[Deployment]) -> JsonObject:
-    counters: dict[str, int] = dict.fromkeys((*SUMS, *SUMS_WHEN_CURRENT), 0)
+def _counters(observed: StatusInputs, deployments: Iterable[WorkloadChild]) -> JsonObject:
+    replicas = desired = ready = current = updated = 0
     for deployment in deployments:
-        if not deployment.status:
-            continue
-        answered = has_answered(observed, deployment)
-        for name in (*SUMS, *(SUMS_WHEN_CURRENT if answered else ())):
-            counters[name] += counter(deployment.status, name)
-    return {**counters}
+        status = deployment.status
+        replicas += status.replicas
+        desired += status.desired_replicas
+        ready += status.ready_replicas
+        # Right after an edit these two still count the former template as the present one, so only
+        # deployments that have answered to their present generation are added.
+        if has_answered(observed, deployment):
+            current += status.current_replicas
+            updated += status.updated_replicas
+    return {
+        "replicas": replicas,
+        "desiredReplicas": desired,
+        "readyReplicas": ready,
+        "currentReplicas": current,
+        "updatedReplicas": updated,
+    }
 
 
-# --- what people are told -------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------
 
 
-def _events(seen: Seen, sayings: Iterable[Sayings], told: SetStatus) -> Iterator[Emit]:
-    """One event for each sentence that a placement or the Workload begins to say, if its user can
-    act on it.
-    """
+def _events(
+    seen: ObservedWorkload, stated: Iterable[PlacementConditions], written: SetStatus
+) -> Iterator[RecordEvent]:
+    """One event for each reason and message that begins, if the user can act on it."""
     begun: dict[tuple[str, str], None] = {}
-    for said in sayings:
-        before = {(one.type, one.reason) for one in told_conditions(said.stored)}
-        for one in said.statements:
-            if one.reason in TOLD_AS_EVENTS and (one.type, one.reason) not in before:
+    for part in stated:
+        before = {(one.type, one.reason) for one in part.stored.conditions}
+        for one in part.statements:
+            if one.reason in RECORDED_AS_EVENTS and (one.type, one.reason) not in before:
                 begun[one.reason, one.message] = None
     for reason, message in begun:
-        yield _warning(seen, reason, message, told)
+        yield _warning(seen, reason, message, written)
 
 
 def rejections(applied: Applied) -> dict[str, str]:
-    """Deployments the plane refuses for what they say, each with the words of the event."""
+    """Deployments that the API server rejects as invalid, each with the message of the event."""
     refused: dict[str, str] = {}
     for outcome in applied.outcomes:
         error = outcome.error
@@ -160,18 +176,22 @@ def rejections(applied: Applied) -> dict[str, str]:
 
 
 def _derive_why(error: InvalidSpecError) -> str:
-    """The fields, and what is wrong with each, but never what stands in them.
+    """The fields and the reason for each, without their values.
 
-    A server's own sentence repeats the value, and a value may be a secret.
+    The server's own message repeats the value, which may be a secret.
     """
     causes = error.answer.causes if error.answer is not None else ()
     named = [f"{cause.field}: {cause.reason}" for cause in causes if cause.field]
     return ", ".join(named) or "the API server calls it invalid"
 
 
-def tell_rejection(seen: Seen, message: str) -> Emit:
+def rejection_event(seen: ObservedWorkload, message: str) -> RecordEvent:
     return _warning(seen, reasons.DEPLOYMENT_REJECTED, message, None)
 
 
-def _warning(seen: Seen, reason: str, message: str, after: SetStatus | None) -> Emit:
-    return Emit(seen.key, seen.metadata.uid, reason, message, ACTION, type="Warning", after=after)
+def _warning(
+    seen: ObservedWorkload, reason: str, message: str, after: SetStatus | None
+) -> RecordEvent:
+    return RecordEvent(
+        seen.key, seen.metadata.uid, reason, message, ACTION, type="Warning", after=after
+    )

@@ -1,4 +1,8 @@
-"""What is said about the Workload itself (api.md 8.4)."""
+"""Available and Ready of the Workload itself (api.md 8.4).
+
+Both summarise the placements, so that a user reads the blocker on the Workload and need not search
+the placements for it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +10,50 @@ from collections.abc import Iterable
 
 from compute_api_types import conditions, reasons
 from compute_api_types.conditions import Statement
-from compute_management_operator.workload.status.observed import Observed
-from compute_management_operator.workload.status.placements import state_ready
-from compute_management_operator.workload.status.told import (
-    BEHIND,
+from compute_management_operator.workload.status.conditions import (
+    OUT_OF_DATE,
     Blocker,
     state,
     state_worst,
 )
+from compute_management_operator.workload.status.inputs import StatusInputs
+from compute_management_operator.workload.status.placements import state_ready
 
-FOUND = Blocker(
-    reasons.AVAILABLE_PLACEMENT_FOUND, "At least one available placement was found", "True"
+IS_AVAILABLE = Blocker(
+    reasons.AVAILABLE_PLACEMENT_FOUND, "At least one available placement was found"
 )
-NOTHING = Blocker(
+NONE_AVAILABLE = Blocker(
     reasons.NO_AVAILABLE_PLACEMENTS, "No available placements were found for the workload"
 )
 
 
-def state_available(observed: Observed, placements: Iterable[Statement]) -> Statement:
-    """One available placement is enough; `placements` is what each says of itself, by name."""
-    told = list(placements)
-    if any(one.status == "True" for one in told):
-        return state(conditions.AVAILABLE, "True", FOUND, observed.generation)
+def state_available(observed: StatusInputs, placements: Iterable[Statement]) -> Statement:
+    """One available placement is enough; `placements` are their Available conditions, by name."""
+    stated = list(placements)
+    if any(one.status == "True" for one in stated):
+        return state(conditions.AVAILABLE, "True", IS_AVAILABLE, observed.generation)
     missing = [observed.network_blocker] if observed.network_blocker is not None else []
-    # A placement that only says "nothing here" says less than the Workload does about itself.
+    # A placement without any reason of its own adds nothing to the Workload's.
     named = [
         Blocker(one.reason, one.message)
-        for one in told
+        for one in stated
         if one.reason != reasons.NO_AVAILABLE_DEPLOYMENTS
     ]
-    return state_worst(conditions.AVAILABLE, [*missing, *named, NOTHING], observed.generation)
+    blockers = [*missing, *named, NONE_AVAILABLE]
+    return state_worst(conditions.AVAILABLE, blockers, observed.generation)
 
 
-def state_workload_ready(observed: Observed, blockers: Iterable[Blocker]) -> Statement:
-    """Ready when no placement is blocked and something is asked for at all."""
-    if observed.seen.metadata.is_deleting:
+def state_workload_ready(observed: StatusInputs, blockers: Iterable[Blocker]) -> Statement:
+    """Ready when no placement is blocked and the spec names a city at all."""
+    if observed.observed.metadata.is_deleting:
         return state(conditions.READY, "False", _terminating(observed), observed.generation)
-    found = [*blockers, *([BEHIND] if observed.has_strays else [])]
-    if not found and not any(one.verdicts for one in observed.placements.values()):
-        # Admission was bypassed: nothing is asked for, so nothing can be ready.
-        found = [BEHIND]
-    return state_ready(found, observed.generation)
+    everything = [*blockers, *([OUT_OF_DATE] if observed.has_strays else [])]
+    if not everything and not any(one.cities for one in observed.placements.values()):
+        # Admission was bypassed: the spec names no city, so nothing can be ready.
+        everything = [OUT_OF_DATE]
+    return state_ready(everything, observed.generation)
 
 
-def _terminating(observed: Observed) -> Blocker:
-    named = ", ".join(one.name for one in observed.seen.deployments)
+def _terminating(observed: StatusInputs) -> Blocker:
+    named = ", ".join(one.name for one in observed.observed.deployments)
     return Blocker(reasons.TERMINATING, f"Waiting for deployments to go: {named}")

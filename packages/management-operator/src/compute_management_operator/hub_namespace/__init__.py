@@ -1,3 +1,0 @@
-"""Removal of hub namespaces after their project namespace: `ns-<uid>` is deleted once it is empty
-and the project namespace of that UID is proven gone (management.md 4, Reclaim).
-"""
