@@ -1,7 +1,7 @@
-"""Finalizers on deleted objects of the cell that no part of the platform is known to set. Pure.
+"""Unknown finalizers of terminating objects, described for conditions and events. Pure.
 
-An object that such a finalizer holds stays for ever, without a word about the reason, unless it is
-named where its owner looks (operations.md OU-04).
+An object with a finalizer that no component of the platform sets may terminate for ever; its owner
+learns the cause only from a condition that names the finalizer (operations.md OU-04).
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Final
 
 from compute_api_types import labels
-from compute_operator_kit.objects import Metadata
+from compute_operator_kit.core.objects import Metadata
 
 KNOWN: Final = frozenset(
     {
-        labels.FEDERATION_FINALIZER,  # beside a project's own deployments, without a federation
+        labels.FEDERATION_FINALIZER,  # on a project's own deployments, without a federation
         *labels.RETIRED_DEPLOYMENT_FINALIZERS,
         *labels.RETIRED_INSTANCE_FINALIZERS,
         labels.PROVIDER_FINALIZER,
-        # Of the API server, for the order in which an object and what it owns go.
+        # Of the API server, for the order in which an object and its dependents are deleted.
         "foregroundDeletion",
         "orphan",
     }
@@ -26,7 +26,7 @@ MOST_NAMED: Final = 3  # a name has up to 316 characters, a message 1024
 
 
 def describe_hold(metadata: Metadata) -> str:
-    """What the deletion of an object waits for; "" where nothing unknown holds it.
+    """What the deletion of an object waits for; "" without an unknown finalizer.
 
     Example: `deletion waits for finalizer "example.com/hold"`.
     """

@@ -1,17 +1,17 @@
-"""How often the cell tries again (cell.md 13), for every controller alike."""
+"""The retry policy of all controllers of the cell (cell.md 13)."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
 
-from compute_operator_kit.backoff import Backoff, RetryPolicy
+from compute_operator_kit.core.backoff import Backoff, RetryPolicy
 
 RETRY: Final = RetryPolicy(
     transient=Backoff(timedelta(seconds=1), timedelta(seconds=60)),
     quick_conflicts=5,
-    # Under a storm of conflicts every try has the same chance, and a long wait makes the truth
-    # late: it grows, but far less than after other failures.
+    # Under many conflicts each attempt has the same chance and a long delay makes the status late:
+    # the delay grows far less than after other failures.
     conflicts=Backoff(timedelta(seconds=1), timedelta(seconds=8)),
     rejected=timedelta(minutes=5),
     forbidden=timedelta(minutes=5),

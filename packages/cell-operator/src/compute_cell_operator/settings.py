@@ -1,7 +1,7 @@
 """The configuration file of the cell operator (operations.md 1.1), as strict models.
 
-Only what this operator has beside the sections both share, and the rules over several fields. What
-is wrong with a file is gathered by the kit; nothing here reads one.
+Sections that only this operator has, and the rules over several fields; the shared sections are the
+kit's. A file that breaks a rule is refused with exit code 2, before anything starts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal
 from typing_extensions import override
 
 from compute_api_types import names
-from compute_operator_kit.settings import (
+from compute_operator_kit.config.settings import (
     FederationSettings,
     Root,
     Rule,
@@ -27,10 +27,10 @@ RESERVED_CELL_NAME: Final = "single"
 
 
 class CellIdentitySettings(Section):
-    """Which cell this is."""
+    """The name and city of this cell."""
 
     name: str = ""  # required; the name of its Karmada Cluster
-    city_code: str = ""  # evidence for wrong-city delivery; "" is not known
+    city_code: str = ""  # to detect deployments of another city; "" is not known
 
 
 class CellFederationSettings(FederationSettings):
@@ -67,7 +67,7 @@ class CellSettings(Root):
         return self.quota.mode == "enforce"
 
     def is_in_scope(self, namespace: str) -> bool:
-        """Whether deployments and Instances of a namespace are ours to look at (cell.md 1)."""
+        """Whether deployments and Instances of a namespace are reconciled here (cell.md 1)."""
         return not self.is_federated or names.parse_hub_namespace(namespace) is not None
 
     @classmethod
@@ -93,8 +93,7 @@ def _cell_has_a_name(root: Root) -> str | None:
 
 
 def _federated_cell_is_not_single(root: Root) -> str | None:
-    # The plane of mode `single` bears that name in labels; a cell of a federation must not look
-    # like it.
+    # Labels name the plane of mode `single` so; a cell of a federation must not have that name.
     if not isinstance(root, CellSettings) or not root.is_federated:
         return None
     return "must not be single with federation on" if root.cell.name == RESERVED_CELL_NAME else None
@@ -115,7 +114,7 @@ def _quota_is_configured(root: Root) -> str | None:
 
 
 def _quota_needs_federation(root: Root) -> str | None:
-    """Without a hub nothing names the project of a namespace, so nothing could be claimed."""
+    """Without a hub no label names the project of a namespace, so that no claim has a project."""
     if not isinstance(root, CellSettings) or root.is_federated or not root.is_quota_enforced:
         return None
     return "none is refused with quota.mode enforce"

@@ -1,1 +1,1 @@
-"""Builders for this package's tests: valid moments, of which a test changes one thing."""
+"""Builders for this package's tests: valid observations, of which a test changes one field."""

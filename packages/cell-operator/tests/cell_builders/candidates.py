@@ -1,16 +1,20 @@
-"""Instances as the planner sees them."""
+"""Instances of one deployment, with the fields that the rollout planner reads."""
 
 from __future__ import annotations
 
 from compute_api_types import labels
 from compute_api_types.template_hash import HashVerdict
-from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slots
-from compute_operator_kit.keys import Uid
-from compute_operator_kit.objects import Metadata, OwnerReference
+from compute_cell_operator.conditions import ReportedCondition
+from compute_cell_operator.deployment.slots import SlotInstance, Slots, derive_slots
+from compute_cell_operator.planes import CELL, INSTANCE
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Metadata, OwnerReference
 
 DEPLOYMENT = "web"
 UID = Uid("4f1d2c3b-9a8e-4d7c-b6a5-0e1f2a3b4c5d")
 OTHER = Uid("00000000-0000-4000-8000-000000000000")
+READY = ReportedCondition("Ready", "True", "Available", "")
+UNREADY = ReportedCondition("Ready", "False", "Provisioning", "")
 
 
 def an_owner(uid: Uid = UID) -> OwnerReference:
@@ -28,7 +32,7 @@ def a_candidate(
     owner: Uid | None = UID,
     label_uid: str = UID,
     uid: str = "",
-) -> Candidate:
+) -> SlotInstance:
     metadata = Metadata(
         name=name,
         namespace="ns-1",
@@ -38,10 +42,11 @@ def a_candidate(
         labels={labels.WORKLOAD_DEPLOYMENT_UID: label_uid},
         owners=(an_owner(owner),) if owner is not None else (),
     )
-    return Candidate(metadata, revision, is_ready=ready)
+    key = ObjectKey(CELL, INSTANCE, metadata.namespace, name)
+    return SlotInstance(key, metadata, revision, conditions=(READY if ready else UNREADY,))
 
 
-def in_slot(state: str, ordinal: int) -> Candidate:
+def in_slot(state: str, ordinal: int) -> SlotInstance:
     """An Instance of slot `ordinal` in the state that cell.md 5.4 names."""
     name = f"{DEPLOYMENT}-{ordinal}"
     match state:

@@ -1,4 +1,4 @@
-"""One moment of a deployment, as `observe` would give it; a test changes one thing of it."""
+"""One moment of a deployment, as `observe` would give it; a test changes one field of it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from cell_builders.candidates import DEPLOYMENT as NAME
 from cell_builders.candidates import OTHER, UID, an_owner
 from compute_api_types.template_hash import HashVerdict, derive_template_hash
-from compute_cell_operator.deployment.observe import FoundInstance, LocationsSeen, Seen
-from compute_cell_operator.deployment.slots import Candidate, derive_slots
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.network.observe import NetworkSeen
-from compute_cell_operator.network.state import State
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.told import Told
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Metadata, Unreadable
-from compute_operator_kit.wire import Json, JsonObject, member_object
+from compute_cell_operator.conditions import ReportedCondition
+from compute_cell_operator.deployment.observe import (
+    ObservedDeployment,
+    ObservedLocations,
+    read_spec,
+    read_status,
+)
+from compute_cell_operator.deployment.slots import SlotInstance, derive_slots
+from compute_cell_operator.deployment.template import render
+from compute_cell_operator.network.observe import ObservedNetwork
+from compute_cell_operator.network.state import NetworkingState
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE
+from compute_operator_kit.core.json import Json, JsonObject, member_object
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Metadata, Unreadable
 
 NAMESPACE = "ns-1"
 KEY = ObjectKey(CELL, DEPLOYMENT, NAMESPACE, NAME)
@@ -33,7 +38,7 @@ LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What `QuotaGranted` says of an Instance."""
+    """`QuotaGranted` of an Instance."""
 
     status: str = "True"
     reason: str = "QuotaAvailable"
@@ -49,7 +54,7 @@ def an_instance(
     reason: str = "",
     message: str = "",
     revision: HashVerdict = HashVerdict.CURRENT,
-    echo: HashVerdict | None = HashVerdict.CURRENT,
+    reported: HashVerdict | None = HashVerdict.CURRENT,
     programmed: bool = True,
     quota: Quota | None = GRANTED,
     gates: tuple[str, ...] = (),
@@ -59,13 +64,17 @@ def an_instance(
     owner: Uid | None = UID,
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-) -> FoundInstance:
+) -> SlotInstance:
     name = f"{NAME}-{ordinal}"
     links = {**LINKS, "compute.datumapis.com/instance-index": str(ordinal), **(labels or {})}
-    said = [Told("Ready", "True" if ready else "False", reason or "Available", message)]
-    said.append(Told("Programmed", "True" if programmed else "Unknown", "Programmed", ""))
+    conditions = [
+        ReportedCondition("Ready", "True" if ready else "False", reason or "Available", message),
+        ReportedCondition("Programmed", "True" if programmed else "Unknown", "Programmed", ""),
+    ]
     if quota is not None:
-        said.append(Told("QuotaGranted", quota.status, quota.reason, f"quota of {name}"))
+        conditions.append(
+            ReportedCondition("QuotaGranted", quota.status, quota.reason, f"quota of {name}")
+        )
     metadata = Metadata(
         name=name,
         namespace=NAMESPACE,
@@ -76,19 +85,19 @@ def an_instance(
         annotations=annotations or {},
         owners=(an_owner(owner),) if owner is not None else (),
     )
-    return FoundInstance(
+    return SlotInstance(
         key=ObjectKey(CELL, INSTANCE, NAMESPACE, name),
         metadata=metadata,
         revision=revision,
-        echo=echo,
+        reported_revision=reported,
         gates=gates,
         location=location,
         interfaces=interfaces,
-        conditions=tuple(said),
+        conditions=tuple(conditions),
     )
 
 
-def a_foreign_instance(ordinal: int) -> FoundInstance:
+def a_foreign_instance(ordinal: int) -> SlotInstance:
     return an_instance(
         ordinal,
         owner=OTHER,
@@ -110,25 +119,21 @@ def a_spec(
 
 
 def a_seen(
-    *instances: FoundInstance,
+    *instances: SlotInstance,
     desired: int = 1,
     spec: JsonObject | None = None,
     status: JsonObject | None = None,
-    networking: State = State.OFF,
+    networking: NetworkingState = NetworkingState.OFF,
     locations: Sequence[str] | Unreadable = ("dfw",),
-    network: NetworkSeen | Unreadable | None = None,
+    network: ObservedNetwork | Unreadable | None = None,
     cell_city: str = "",
     deleting: bool = False,
     namespace_deleting: bool = False,
+    finalizers: tuple[str, ...] = (),
     annotations: dict[str, str] | None = None,
     generation: int = 1,
-) -> Seen:
-    by_name = {found.metadata.name: found for found in instances}
-    candidates = [
-        Candidate(found.metadata, found.revision, is_ready=found.is_ready)
-        for found in by_name.values()
-    ]
-    slots = derive_slots(NAME, UID, candidates)
+) -> ObservedDeployment:
+    slots = derive_slots(NAME, UID, instances)
     metadata = Metadata(
         name=NAME,
         namespace=NAMESPACE,
@@ -137,29 +142,31 @@ def a_seen(
         generation=generation,
         deletion_timestamp="2026-06-20T08:00:00Z" if deleting else "",
         annotations=annotations or {},
+        finalizers=finalizers,
     )
     spec = a_spec(desired) if spec is None else spec
-    return Seen(
+    template = member_object(spec, "template")
+    return ObservedDeployment(
         key=KEY,
         metadata=metadata,
-        spec=spec,
-        status=status or {},
+        spec=read_spec(spec),
+        status=read_status(status or {}),
+        template=render(template),
+        template_hash=derive_template_hash(template),
         slots=slots,
-        instances=by_name,
-        template_hash=derive_template_hash(member_object(spec, "template")),
         networking=networking,
         locations=locations
         if isinstance(locations, Unreadable)
-        else LocationsSeen(tuple(sorted(locations))),
-        network=NetworkSeen(()) if network is None else network,
+        else ObservedLocations(tuple(sorted(locations))),
+        network=ObservedNetwork(()) if network is None else network,
         is_namespace_deleting=namespace_deleting,
         cell_city=cell_city,
-        owned=tuple(by_name[one.name] for one in slots.owned),
+        owned=slots.owned,
     )
 
 
 def a_status(reason: str, *, message: str = "", **counters: int) -> JsonObject:
-    """A stored status whose three conditions carry this reason."""
+    """A stored status with this reason in its three conditions."""
     return {
         "conditions": [
             {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from compute_cell_operator.kinds import (
+from compute_cell_operator.planes import (
     DEPLOYMENT,
     INSTANCE,
     LOCATION,
     NAMESPACE,
 )
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.core.json import Json, JsonObject
 
 NAMESPACE_UID: Final = "6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 NS: Final = f"ns-{NAMESPACE_UID}"

@@ -1,22 +1,22 @@
-"""One Instance and what stands around it; a test changes one thing of it."""
+"""One Instance with its quota result and network, as observed; a test changes one field of it."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from compute_api_types.v1alpha.instance import InstanceStatus
-from compute_cell_operator.instance.observe import Seen, read_instance
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.quota_gate.findings import Granted, Said
-from compute_cell_operator.told import Told
-from compute_operator_kit.objects import parse_object
-from compute_operator_kit.wire import Json, JsonObject, decode_object
+from compute_cell_operator.conditions import ReportedCondition
+from compute_cell_operator.instance.observe import ObservedInstance
+from compute_cell_operator.instance_facts import read_instance
+from compute_cell_operator.planes import CELL, INSTANCE
+from compute_cell_operator.quota.result import ClaimGranted, ClaimState
+from compute_operator_kit.core.json import Json, JsonObject, decode_json_object
+from compute_operator_kit.core.objects import parse_object
 
 NS: Final = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 BORN: Final = "2026-06-20T09:00:00Z"
 SINCE: Final = "2026-06-20T09:00:05Z"
-GRANTED: Final = Granted("granted by milo")
+GRANTED: Final = ClaimGranted("granted by milo")
 
 
 def a_condition(
@@ -38,9 +38,9 @@ QUOTA: Final = a_condition("QuotaGranted", "True", "QuotaAvailable", "granted by
 
 
 def the_schema_defaults() -> tuple[JsonObject, ...]:
-    """The four conditions that an Instance shows before anybody has written one."""
+    """The four conditions that the schema gives to a new Instance."""
     raw = InstanceStatus.defaulted().model_dump_json(by_alias=True, exclude_none=True)
-    entries = decode_object(raw.encode())["conditions"]
+    entries = decode_json_object(raw.encode())["conditions"]
     assert isinstance(entries, list)
     return tuple(entry for entry in entries if isinstance(entry, dict))
 
@@ -48,15 +48,15 @@ def the_schema_defaults() -> tuple[JsonObject, ...]:
 def an_instance_seen(
     *entries: Json,
     gates: tuple[str, ...] | None = (),
-    said: Said = GRANTED,
-    refusal: Told | None = None,
+    state: ClaimState = GRANTED,
+    refusal: ReportedCondition | None = None,
     generation: int = 1,
     terminating: bool = False,
     finalizers: tuple[str, ...] = (),
     owner: str = "WorkloadDeployment",
     born: str = BORN,
     status: JsonObject | None = None,
-) -> Seen:
+) -> ObservedInstance:
     """An Instance with these conditions; `gates` None is one without `spec.controller`."""
     metadata: JsonObject = {
         "name": "web-0",
@@ -80,4 +80,4 @@ def an_instance_seen(
         "status": {**(status or {}), "conditions": list(entries)},
     }
     snapshot = parse_object(CELL, INSTANCE, body, None).snapshot
-    return read_instance(snapshot, snapshot.decode(), said, refusal)
+    return ObservedInstance(read_instance(snapshot, snapshot.decode()), state, refusal)

@@ -12,20 +12,19 @@ from typing import Final
 import httpx
 from typing_extensions import override
 
-from cell_builders.documents import CELL_NAME, CITY, NAMESPACE_UID, PROJECT, PROJECT_NAMESPACE
+from cell_builders.documents import NAMESPACE_UID, PROJECT, PROJECT_NAMESPACE
 from compute_api_types import labels
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.api_server.sources import Identities
-from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.cell_policies import make_forms
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.clock import VirtualClock
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.http.transport import Response, Transport
+from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.json_types import JsonObject, string_at
 from compute_sim_planes.milo.kinds import CLAIMS, GRANTS, REGISTRATIONS
 from compute_sim_planes.milo.paths import parse_target, project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import a_grant, a_registration
+from compute_sim_planes.time.clock import VirtualClock
+from compute_sim_planes.time.sources import Identities
 
 SERVER: Final = "https://milo.example.net"
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
@@ -56,11 +55,7 @@ class SimulatedMilo:
 
     def __init__(self, clock: VirtualClock) -> None:
         self._identities = PinnedIdentities(clock.identities)
-        self.milo = Milo(
-            MiloParts(
-                clock=clock, identities=self._identities, policies=make_forms({CELL_NAME: CITY})
-            )
-        )
+        self.milo = Milo(MiloParts(clock=clock, identities=self._identities))
 
     async def open(self) -> None:
         await self.milo.start()
@@ -119,7 +114,7 @@ class Gateway(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         self._answer = answer
 
     @override
@@ -144,5 +139,5 @@ class ProjectDoor:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         return await self._inner.request(method, self._prefix + target, headers, body)

@@ -14,9 +14,8 @@ from cell_builders.documents import PROJECT_NAMESPACE
 from cell_builders.quota_scenes import milo_of, times
 from cell_builders.recording import recorded
 from cell_builders.world import World, name_of, status_of, uid_of
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
+from compute_operator_kit.core.json import JsonObject, member_object
 from compute_sim_planes.milo.kinds import CLAIMS
 
 RUNNING: Final = ("api-p-dfw-0", "api-p-dfw-1", "extra-p-dfw-0")

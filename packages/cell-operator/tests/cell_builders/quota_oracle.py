@@ -10,10 +10,10 @@ from cell_builders.milo import BUDGET
 from cell_builders.quota_scenes import ONE
 from cell_builders.world import Run
 from compute_api_types import labels
-from compute_cell_operator.plane_names import CELL
+from compute_cell_operator.planes import CELL
 from compute_sim_planes.json_types import JsonObject, object_at, objects_at, string_at
-from compute_sim_planes.oracles import join_violations
-from compute_sim_planes.oracles_quota import QuotaRules, quota_safety
+from compute_sim_planes.oracles.invariants import join_violations
+from compute_sim_planes.oracles.quota import QuotaRules, quota_safety
 
 CORES: Final = {"1": 1000, "2": 2000}
 MEMORY: Final = {"4Gi": 4096}
@@ -34,5 +34,5 @@ def size_of(instance: JsonObject) -> Mapping[str, int]:
 
 def assert_quota_is_safe(done: Run, budget: Mapping[str, int] = BUDGET) -> None:
     rules = QuotaRules(cells={CELL: CELL_NAME}, size_of=size_of, granted_before={PROJECT: budget})
-    found = quota_safety(done.history, rules)
-    assert not found, join_violations(found)
+    violations = quota_safety(done.history, rules)
+    assert not violations, join_violations(violations)

@@ -17,18 +17,17 @@ from cell_builders.world import (
     uid_of,
 )
 from compute_api_types import labels
-from compute_cell_operator.kinds import DEPLOYMENT
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import (
+from compute_cell_operator.planes import CELL, DEPLOYMENT
+from compute_operator_kit.core.json import (
     Json,
     JsonObject,
-    decode_object,
+    decode_json_object,
     member_list,
     member_object,
     member_text,
 )
-from compute_sim_planes.fault_links import Link, LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_sim_planes.faults.links import Link, LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Commit, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.milo.kinds import CLAIMS
@@ -96,7 +95,7 @@ async def quota_of(world: World, name: str = "web-0") -> tuple[str, str, str]:
 def says(
     world: World, status: str, reason: str, name: str = "web-0"
 ) -> Callable[[], Awaitable[bool]]:
-    """For `eventually`: the Instance exists and its `QuotaGranted` says so."""
+    """For `eventually`: the Instance exists and has this `QuotaGranted`."""
 
     async def is_so() -> bool:
         if name not in await world.instances():
@@ -125,10 +124,10 @@ def records(world: World, name: str = "web-0") -> Callable[[], Awaitable[bool]]:
     """For `eventually`: the claim of a slot records the Instance that is in it."""
 
     async def is_so() -> bool:
-        found = (await claims(world)).get(f"instance-{name}")
-        if found is None or name not in await world.instances():
+        claim = (await claims(world)).get(f"instance-{name}")
+        if claim is None or name not in await world.instances():
             return False
-        return recorded_uid(found) == uid_of(await world.instance(name))
+        return recorded_uid(claim) == uid_of(await world.instance(name))
 
     return is_so
 
@@ -156,7 +155,7 @@ def claim_reads(world: World) -> list[Request]:
 
 
 def claim_commits(world: World) -> list[Commit]:
-    """Everything that became of claims, whoever did it."""
+    """All changes of claims, by any writer."""
     return [one for one in world.history.of(Commit) if one.plane == PROJECT and one.kind == CLAIM]
 
 
@@ -167,9 +166,9 @@ def most_claims_at_once(world: World) -> int:
     for commit in claim_commits(world):
         uids = standing.setdefault(commit.key, set())
         if commit.before:
-            uids.discard(uid_of(decode_object(commit.before)))
+            uids.discard(uid_of(decode_json_object(commit.before)))
         if commit.after:
-            uids.add(uid_of(decode_object(commit.after)))
+            uids.add(uid_of(decode_json_object(commit.after)))
         most = max(most, len(uids))
     return most
 
@@ -205,12 +204,12 @@ async def make_claim(
     namespace: str = NS,
     requests: Mapping[str, int] = ONE,
 ) -> Manifest:
-    """A claim that somebody else made; `cell` "" is a tenant's, `uid` "" records nobody."""
-    found: dict[str, str] = {}
+    """A claim of another writer; `cell` "" is a tenant's, `uid` "" records no Instance."""
+    marks: dict[str, str] = {}
     if cell:
-        found[labels.SOURCE_CLUSTER] = cell
+        marks[labels.SOURCE_CLUSTER] = cell
     if namespace:
-        found[labels.INSTANCE_NAMESPACE] = namespace
+        marks[labels.INSTANCE_NAMESPACE] = namespace
     reference: Manifest = {
         "apiGroup": "resourcemanager.miloapis.com",
         "kind": "Project",
@@ -227,7 +226,7 @@ async def make_claim(
                 "metadata": {
                     "name": name,
                     "namespace": PROJECT_NAMESPACE,
-                    "labels": {**found},
+                    "labels": {**marks},
                     "annotations": {labels.INSTANCE_UID: uid} if uid else {},
                 },
                 "spec": {
@@ -250,8 +249,8 @@ async def drop_claim(world: World, name: str = "instance-web-0") -> None:
 
 async def resize(world: World, cpu: str = "2", name: str = "web") -> None:
     """A new template of another size."""
-    found = await world.deployment(name)
-    template = member_object(member_object(found, "spec"), "template")
+    deployment = await world.deployment(name)
+    template = member_object(member_object(deployment, "spec"), "template")
     runtime = member_object(member_object(template, "spec"), "runtime")
     sandbox = member_object(runtime, "sandbox")
     containers: list[Json] = [

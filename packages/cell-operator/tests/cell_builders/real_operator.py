@@ -11,17 +11,28 @@ from pathlib import Path
 from typing import Final
 
 from cell_builders.documents import CELL_NAME, CITY, a_location_document
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.wire import JsonObject
-from e2e.backends.shipped import cell_bindings, manifests
-from e2e.manifests import DEPLOY, render
-from e2e.planes.identities import CELL_AT_HOME, a_cell_operator
-from e2e.planes.installation import Installation
-from e2e.planes.kubeconfig import Context, render_kubeconfig
-from e2e.planes.operator_process import OperatorProcess, running_process
-from e2e.planes.stack import RealPlanes
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.core.json import JsonObject
+from e2e.harness.access.kubeconfig import Context, render_kubeconfig
+from e2e.harness.deploy.shipped import cell_bindings, manifests
+from e2e.harness.planes.identities import CELL_AT_HOME, a_cell_operator
+from e2e.harness.stack.stack import RealPlanes
+from e2e.harness.testing.installation import Installation
+from e2e.harness.testing.operator_process import OperatorProcess, running_process
 
 ABROAD: Final = a_cell_operator(CELL_NAME)
+# What the cell operator needs of the overlays of Milo and the hub: roles, admission and quota. The
+# webhook would refuse every Workload, and no test here is about IAM or the interpreter.
+NEEDED: Final = frozenset(
+    {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "GrantCreationPolicy",
+        "ResourceRegistration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/compute-system/leases/compute-cell-operator"
 # What every project is granted by the policy that ships.
 DEFAULT_GRANT: Final = (
@@ -36,10 +47,9 @@ async def install(installation: Installation) -> None:
     for project in ("p1", "p2"):
         # First, to go last: while the policy for it is there, Milo would make it again.
         installation.adopt(project, DEFAULT_GRANT)
-    for folder in ("roles", "admission", "quota"):
-        await installation.apply("root", render(DEPLOY / "milo" / folder))
-    for folder in ("rbac", "admission"):
-        await installation.apply("hub", render(DEPLOY / "hub" / folder))
+    for plane, overlay in (("root", "milo"), ("hub", "hub")):
+        needed = [one for one in manifests(overlay) if one["kind"] in NEEDED]
+        await installation.apply(plane, needed)
     await installation.apply("root", cell_bindings("milo", CELL_NAME, CITY))
     await installation.apply("hub", cell_bindings("hub", CELL_NAME, CITY))
     # What a Deployment would run is started here.
@@ -59,9 +69,9 @@ def running_operator(planes: RealPlanes, folder: Path) -> AbstractContextManager
 
 def _settings(planes: RealPlanes, folder: Path) -> JsonObject:
     milo = planes.milo
-    token = milo.root.site.tokens.of(milo.root.name, ABROAD.user)
+    token = milo.root.runtime.tokens.of(milo.root.name, ABROAD.user)
     gateway = folder / "milo.yaml"
-    context = Context("milo", milo.server(), milo.root.site.pki.authority, token)
+    context = Context("milo", milo.server(), milo.root.runtime.pki.authority, token)
     gateway.write_text(render_kubeconfig([context]), "utf-8")
     hub = planes.write_kubeconfig("hub", user=ABROAD.user)
     return {

@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from cell_builders.documents import NS, PROJECT, PROJECT_NAMESPACE
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.core.json import JsonObject
 
 RECORDING: Final = Path(__file__).parents[1] / "data" / "go_operators.json"
 THEIR_HASH: Final = "55fdb58d85"

@@ -1,10 +1,10 @@
 """The operator's rights: what `deploy/` grants, enforced on every plane, and what of it was used.
 
-Whatever a test is about, its processes are nobody but the identities that ship: at home a service
-account, elsewhere `compute:cell:…` with the binding of one cell, narrowed by the admission policies
-that ship. A plane's witness answers as the plane's own roles do and writes down what was asked for:
-what was refused is a finding of any run (`refused`), what was used is compared with what is granted
-by one test. A person who decommissions a cell is watched alike, under roles of his own.
+In every test the processes have the identities that ship: at home a service account, elsewhere
+`compute:cell:…` with the binding of one cell, narrowed by the admission policies that ship. A
+plane's witness authorizes by the plane's own roles and records every request: a refused one fails
+any run (`refused`), and one test compares the used rights with the granted ones. The user of the
+decommission command is recorded alike, under separate roles.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cell_builders.documents import CELL_NAME, CITY
-from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.planes import CELL, HUB
 from compute_cell_operator.wiring import COMPONENT
-from compute_sim_planes.api_server.authorization import Attributes, Authorizer, Verdict
-from compute_sim_planes.api_server.identity import User, authenticated
+from compute_sim_planes.api_server.authz.authorizer import Attributes, Authorizer, Decision
+from compute_sim_planes.api_server.authz.identity import User, authenticated
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.json_types import objects_at, string_at, strings_at
-from e2e.backends.rights import CELL_USER, READS, Right
-from e2e.backends.shipped import cell_bindings, manifests
+from e2e.harness.deploy.rights import CELL_USER, READS, GrantedRight
+from e2e.harness.deploy.shipped import cell_bindings, manifests
 
 AT_HOME: Final = authenticated(CELL_USER)
 ABROAD: Final = authenticated(f"compute:cell:{CELL_NAME}")
@@ -42,7 +42,7 @@ def side_of(plane: str) -> str:
 
 
 def operator_on(plane: str) -> User:
-    """Who the operator is there."""
+    """The operator's user on a plane."""
     return AT_HOME if plane == CELL else ABROAD
 
 
@@ -83,7 +83,7 @@ def decommission_roles(side: str) -> list[Manifest]:
     return [role, binding]
 
 
-def operator_rights() -> set[Right]:
+def operator_rights() -> set[GrantedRight]:
     """Every right that ships for this operator; reading a kind in whichever way is one right."""
     return {
         right
@@ -94,7 +94,7 @@ def operator_rights() -> set[Right]:
     }
 
 
-def person_rights() -> set[Right]:
+def person_rights() -> set[GrantedRight]:
     """Every right that ships for the decommission command, verb by verb."""
     return {
         right
@@ -104,14 +104,14 @@ def person_rights() -> set[Right]:
     }
 
 
-def _rights_of(side: str, role: Manifest, *, joins_reads: bool) -> Iterator[Right]:
+def _rights_of(side: str, role: Manifest, *, joins_reads: bool) -> Iterator[GrantedRight]:
     name = string_at(role, "metadata", "name")
     for rule in objects_at(role, "rules"):
         for group in strings_at(rule, "apiGroups"):
             for resource in strings_at(rule, "resources"):
                 for verb in strings_at(rule, "verbs"):
                     told = "s" if joins_reads and verb in READS else verb
-                    yield Right(side, name, group, resource, told)
+                    yield GrantedRight(side, name, group, resource, told)
 
 
 # --- what was used --------------------------------------------------------------------------------
@@ -137,15 +137,15 @@ class Witness:
         for verb in {wanted.verb, "s" if wanted.verb in READS else wanted.verb}:
             self.used.add((who, side, wanted.group, resource, verb))
 
-    def find_unused(self, granted: Iterable[Right], who: str = COMPONENT) -> list[str]:
-        """Which of these rights nobody needed."""
+    def find_unused(self, granted: Iterable[GrantedRight], who: str = COMPONENT) -> list[str]:
+        """Rights that no request needed."""
         return [str(right) for right in sorted(granted) if not self._has_used(right, who)]
 
-    def rights(self, granted: Iterable[Right], who: str = COMPONENT) -> set[Right]:
+    def rights(self, granted: Iterable[GrantedRight], who: str = COMPONENT) -> set[GrantedRight]:
         """Which of these rights were needed."""
         return {right for right in granted if self._has_used(right, who)}
 
-    def _has_used(self, right: Right, who: str) -> bool:
+    def _has_used(self, right: GrantedRight, who: str) -> bool:
         return (who, right.side, right.group, right.resource, right.verb) in self.used
 
 
@@ -155,10 +155,10 @@ class _Witnessed:
     side: str
     authorizer: Authorizer
 
-    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         verdict = self.authorizer.authorize(user, attributes)
         who = WATCHED.get(user.name)
-        # Everybody else's rights are no matter of ours; discovery is free to all who have a name.
+        # Other users are not recorded; discovery is open to every authenticated user.
         if who is not None and attributes.resource:
             self.witness.see(self.side, who, attributes, allowed=verdict.allowed)
         return verdict

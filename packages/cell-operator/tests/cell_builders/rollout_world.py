@@ -1,8 +1,8 @@
 """A cell in memory, for stories about rollouts: Instances by slot, and time that passes in rounds.
 
-In each round the planner looks once, its steps are carried out, and the provider gets on with
-whatever it is doing, in an order that depends on the seed. What must hold in every round is checked
-here; what happened is written down as text.
+In each round the planner runs once, its steps are carried out, and the provider continues its work,
+in an order that depends on the seed. Invariants are checked in every round, and every round is
+recorded as a line of text.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from random import Random
 
 from cell_builders.candidates import DEPLOYMENT, UID, a_candidate
 from compute_api_types.template_hash import HashVerdict
-from compute_cell_operator.deployment.plan import Demand, Step, plan_instances
-from compute_cell_operator.deployment.plan.steps import Create, Hold, Purpose, Remove, Wait
-from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slots
+from compute_cell_operator.deployment.plan.rollout import InstanceDemand, plan_instances
+from compute_cell_operator.deployment.plan.steps import (
+    CreateStep,
+    HoldStep,
+    Purpose,
+    RemoveStep,
+    Step,
+    WaitStep,
+)
+from compute_cell_operator.deployment.slots import SlotInstance, Slots, derive_slots
 
 
 @dataclass(slots=True)
@@ -29,7 +36,7 @@ class Running:
 
 @dataclass(slots=True)
 class RolloutWorld:
-    """See the module's text. Templates whose name begins with `bad` never become ready."""
+    """See the module's text. A template with a name like `bad…` never becomes ready."""
 
     seed: int
     desired: int = 0
@@ -46,10 +53,10 @@ class RolloutWorld:
         """Until nothing changes any more."""
         for _ in range(rounds):
             before = self._picture()
-            steps = plan_instances(self._slots(), Demand(self.desired))
+            steps = plan_instances(self._slots(), InstanceDemand(self.desired))
             self._round += 1
-            told = " · ".join(_told(step) for step in steps) or "nothing to do"
-            self.lines.append(f"{self._round:>2}  {told:<44} {before}".rstrip())
+            words = " · ".join(_describe(step) for step in steps) or "nothing to do"
+            self.lines.append(f"{self._round:>2}  {words:<44} {before}".rstrip())
             for step in steps:
                 self._carry_out(step)
             self._pass_time()
@@ -59,10 +66,10 @@ class RolloutWorld:
 
     def play_one(self) -> None:
         """One round."""
-        steps = plan_instances(self._slots(), Demand(self.desired))
+        steps = plan_instances(self._slots(), InstanceDemand(self.desired))
         self._round += 1
-        told = " · ".join(_told(step) for step in steps) or "nothing to do"
-        self.lines.append(f"{self._round:>2}  {told:<44} {self._picture()}".rstrip())
+        words = " · ".join(_describe(step) for step in steps) or "nothing to do"
+        self.lines.append(f"{self._round:>2}  {words:<44} {self._picture()}".rstrip())
         for step in steps:
             self._carry_out(step)
         self._pass_time()
@@ -75,67 +82,67 @@ class RolloutWorld:
     def _slots(self) -> Slots:
         return derive_slots(DEPLOYMENT, UID, map(self._candidate, self.instances))
 
-    def _candidate(self, ordinal: int) -> Candidate:
-        found = self.instances[ordinal]
-        is_current = found.template == self.template
+    def _candidate(self, ordinal: int) -> SlotInstance:
+        running = self.instances[ordinal]
+        is_current = running.template == self.template
         return a_candidate(
             f"{DEPLOYMENT}-{ordinal}",
-            ready=found.is_ready,
+            ready=running.is_ready,
             revision=HashVerdict.CURRENT if is_current else HashVerdict.STALE,
-            terminating=found.is_terminating,
-            uid=found.uid,
+            terminating=running.is_terminating,
+            uid=running.uid,
         )
 
     def _carry_out(self, step: Step) -> None:
         match step:
-            case Create(ordinal):
+            case CreateStep(ordinal):
                 assert ordinal not in self.instances, f"two instances in slot {ordinal}"
                 self._born += 1
                 self.instances[ordinal] = Running(f"uid-{self._born}", self.template)
-            case Remove(candidate, _):
+            case RemoveStep(candidate, _):
                 ordinal = int(candidate.name.rpartition("-")[2])
                 assert self.instances[ordinal].uid == candidate.metadata.uid
                 self.instances[ordinal].is_terminating = True
-            case Wait() | Hold():
+            case WaitStep() | HoldStep():
                 return
 
     def _pass_time(self) -> None:
-        """One thing of the provider's happens per round and Instance, now or a round later."""
+        """One change by the provider per round and Instance, now or a round later."""
         chance = Random(f"{self.seed}/{self._round}")  # noqa: S311 -- nothing secret
         for ordinal in sorted(self.instances, key=lambda _: chance.random()):
-            found = self.instances[ordinal]
-            if found.is_terminating:
+            running = self.instances[ordinal]
+            if running.is_terminating:
                 del self.instances[ordinal]
-            elif not found.template.startswith("bad"):
-                found.is_ready = True
+            elif not running.template.startswith("bad"):
+                running.is_ready = True
         self._check()
 
     def _check(self) -> None:
-        bad = [o for o, found in self.instances.items() if found.template.startswith("bad")]
+        bad = [o for o, running in self.instances.items() if running.template.startswith("bad")]
         assert len(bad) <= 1, "a bad template spread"
 
     def _picture(self) -> str:
         return " ".join(
-            f"{ordinal}:{found.template}{_mark(found)}"
-            for ordinal, found in sorted(self.instances.items())
+            f"{ordinal}:{running.template}{_mark(running)}"
+            for ordinal, running in sorted(self.instances.items())
         )
 
 
-def _mark(found: Running) -> str:
-    if found.is_terminating:
+def _mark(running: Running) -> str:
+    if running.is_terminating:
         return "†"
-    return "✓" if found.is_ready else "…"
+    return "✓" if running.is_ready else "…"
 
 
-def _told(step: Step) -> str:
+def _describe(step: Step) -> str:
     match step:
-        case Create(ordinal):
+        case CreateStep(ordinal):
             return f"create {ordinal}"
-        case Remove(candidate, Purpose.RECREATE):
+        case RemoveStep(candidate, Purpose.RECREATE):
             return f"delete {candidate.name[-1]} to recreate"
-        case Remove(candidate, _):
+        case RemoveStep(candidate, _):
             return f"delete {candidate.name[-1]}"
-        case Wait(ordinal, _):
+        case WaitStep(ordinal, _):
             return f"wait for {ordinal}"
-        case Hold(ordinal):
+        case HoldStep(ordinal):
             return f"hold {ordinal}"

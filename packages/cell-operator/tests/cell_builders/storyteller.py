@@ -1,7 +1,7 @@
-"""Turns what happened in a simulated world into text that people can review.
+"""Text of the writes in a simulated world, as a golden file that can be reviewed.
 
-One line per write that took effect: who was asked, what for, and what the object said of itself
-afterwards. Times are left out, so that a story changes only when what happens does.
+One line per write that took effect: the plane, the request, and the object's conditions afterwards.
+Times are left out, so that a story changes only when the writes do.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import orjson
 
 from cell_builders.world import World, condition_of
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.core.json import JsonObject
 from compute_sim_planes.history import Request
 
-TOLD = ("QuotaGranted", "Ready")
+SHOWN = ("QuotaGranted", "Ready")
 
 
 class Storyteller:
@@ -24,7 +24,7 @@ class Storyteller:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lines: list[str] = []
-        self._told = 0
+        self._noted = 0
 
     def say(self, text: str) -> None:
         """What people or the world do."""
@@ -39,8 +39,10 @@ class Storyteller:
             if one.commits
         ]
         requests.sort(key=lambda one: one.number)
-        self._lines += [describe(one) for one in requests[self._told :]] or ["  nothing is written"]
-        self._told = len(requests)
+        self._lines += [describe(one) for one in requests[self._noted :]] or [
+            "  nothing is written"
+        ]
+        self._noted = len(requests)
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"
@@ -55,12 +57,12 @@ def describe(request: Request) -> str:
 
 
 def _words(request: Request) -> str:
-    """What an object says after its status was written."""
+    """Conditions of an object after its status was written."""
     if request.address.subresource != "status":
         return ""
-    found: JsonObject = orjson.loads(request.commits[-1].after)
-    told = [(kind, condition_of(found, kind)) for kind in TOLD]
-    return "".join(f" · {kind} {words[0]}/{words[1]}" for kind, words in told if words[0])
+    document: JsonObject = orjson.loads(request.commits[-1].after)
+    shown = [(kind, condition_of(document, kind)) for kind in SHOWN]
+    return "".join(f" · {kind} {words[0]}/{words[1]}" for kind, words in shown if words[0])
 
 
 def assert_golden(file: Path, text: str) -> None:

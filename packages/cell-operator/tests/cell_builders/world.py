@@ -1,9 +1,9 @@
 """The cell operator in a simulated world: planes, processes, neighbours, people, and a record.
 
-Time is virtual and a run is a function of its seed. On every plane the operator is nobody but the
-identity that ships, with the rights of `deploy/` (`rights.py`). It is wired by `wiring.py`, down to
+Time is virtual and a run is a function of its seed. On every plane the operator has the identity
+that ships, with the rights of `deploy/` (`rights.py`). It is wired by `wiring.py`, down to
 the bytes of its requests; only what is below its transports is simulated. Planes are called as the
-operator calls them (`plane_names`), projects by their name. The provider, NSO and Milo are those of
+operator calls them (`planes`), projects by their name. The provider, NSO and Milo are those of
 sim-planes. What management and Karmada would put into hub and cell is put there by the scenario, as
 `user`. Quota is off unless a scenario turns it on (`QUOTA_ON`) and adds a Milo.
 
@@ -33,7 +33,6 @@ from typing_extensions import override
 
 from cell_builders.documents import (
     CELL_NAME,
-    CITY,
     NS,
     PROJECT,
     a_deployment_document,
@@ -46,21 +45,18 @@ from cell_builders.milo import BUDGET, SERVER, Gateway, ProjectDoor, SimulatedMi
 from cell_builders.rights import Witness, operator_on, shipped, side_of
 from compute_api_types import labels
 from compute_api_types.crd import derive_crds
-from compute_cell_operator import kinds
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_cell_operator.serving import VOICES
+from compute_cell_operator import planes
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
+from compute_cell_operator.process import EVENT_SOURCES
 from compute_cell_operator.settings import CellSettings
-from compute_cell_operator.wiring import COMPONENT, Operator, Ports
-from compute_operator_kit.apply.desk import AlwaysLeading, Leadership
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.exchange import Transport
-from compute_operator_kit.keys import Kind, ObjectKey
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.resting import stores_of
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.wire import (
+from compute_cell_operator.wiring import COMPONENT, CellOperator
+from compute_operator_kit.apply.context import AlwaysLeading, Leadership
+from compute_operator_kit.client.rest import Transport
+from compute_operator_kit.config.loader import validate_settings
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.controller.ports import OperatorPorts
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.json import (
     Json,
     JsonMapping,
     JsonObject,
@@ -69,22 +65,24 @@ from compute_operator_kit.wire import (
     member_object,
     member_text,
 )
+from compute_operator_kit.core.keys import Kind, ObjectKey
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.planes.cache_compactor import stores_of
 from compute_quota_client import QuotaClient, QuotaSettings, Surroundings
-from compute_sim_planes.api_server.identity import Tokens, User, authenticated
+from compute_sim_planes.api_server.authz.identity import Tokens, User, authenticated
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.cell_policies import make_forms
-from compute_sim_planes.client import Client
-from compute_sim_planes.clock import LoopReport, VirtualClock, run
+from compute_sim_planes.client.rest import Client
 from compute_sim_planes.crds import load_crds
-from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import OperatorLife
+from compute_sim_planes.faults.injection import CrashableProcess
+from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import History, Request
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.json_types import object_at, objects_at
 from compute_sim_planes.networking import NetworkServices
 from compute_sim_planes.provider import Provider
+from compute_sim_planes.time.clock import LoopReport, VirtualClock, run
 
 PROVIDER: Final = authenticated("provider", "system:masters")
 NSO: Final = authenticated("nso", "system:masters")
@@ -101,7 +99,7 @@ DEFAULTS: Final[JsonObject] = {
     "federation": {"mode": "karmada", "kubeconfigPath": "/etc/compute/hub/kubeconfig"},
     "quota": QUOTA_OFF,
 }
-KNOWN_KINDS: Final = (*(k for k in vars(kinds).values() if isinstance(k, Kind)), NETWORK)
+KNOWN_KINDS: Final = (*(k for k in vars(planes).values() if isinstance(k, Kind)), NETWORK)
 OTHER_KINDS: Final = {
     "leases": "Lease",
     "events": "Event",
@@ -129,7 +127,7 @@ def our_crds() -> list[Manifest]:
 # --- processes ------------------------------------------------------------------------------------
 
 
-class Process(SimulatedProcess[Operator]):
+class Process(SimulatedProcess[CellOperator]):
     """One process of the cell operator, with a quota client of its own where quota is on."""
 
     def __init__(
@@ -147,22 +145,21 @@ class Process(SimulatedProcess[Operator]):
             name,
             component=COMPONENT,
             clock=clock,
-            voices=VOICES,
+            event_sources=EVENT_SOURCES,
             writes_events=writes_events,
         )
         self._world = world
         self.quota = self._open_quota(clock) if settings.is_quota_enforced else None
-        ports = Ports(
+        ports = OperatorPorts(
             connect=self.connect,
             clock=clock,
             random=world.clock.random(name),
-            quota=self.quota,
             leadership=leadership,
-            recorder=self,
-            measures=self.measures,
+            event_recorder=self,
+            metrics=self.measures,
             spans=self.spans,
         )
-        self.operator = Operator(settings, ports)
+        self.operator = CellOperator(settings, ports, self.quota)
 
     @override
     async def close(self) -> None:
@@ -185,13 +182,13 @@ class Process(SimulatedProcess[Operator]):
 
 
 class World(PeopledGround):
-    """Planes, and everybody who talks to them."""
+    """Planes, and all their clients."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(clock, KNOWN_KINDS, namespace=NS, others=OTHER_KINDS, faults=faults)
         self.processes: list[Process] = []
         self.witness = Witness()
-        # Who the operator is where it is not who it should be: credentials can be mixed up.
+        # Planes on which the operator has another identity: credentials can be mixed up.
         self.mistaken: dict[str, User] = {}
         self.provider = Provider(self.client(PROVIDER), clock)
         self.nso = NetworkServices(self.client(NSO), clock)
@@ -205,7 +202,6 @@ class World(PeopledGround):
             clock=self.clock,
             identities=self.clock.identities,
             tokens=Tokens({SCRAPER_TOKEN: SCRAPER}),
-            policies=make_forms({CELL_NAME: CITY}),
         )
         plane = SimulatedPlane(name, parts)
         self.adopt(plane)
@@ -273,11 +269,11 @@ class World(PeopledGround):
         await answer.close()
         assert answer.status in {200, 202}, answer.status
 
-    def transport(self, name: str, *, life: OperatorLife) -> Transport:
+    def transport(self, name: str, *, life: CrashableProcess) -> Transport:
         """The operator's way to a plane, with faults in it and everything written down."""
         return self.faulty(self.way(name, self.operator_on(name)), name, life)
 
-    def project(self, name: str, *, life: OperatorLife) -> Transport:
+    def project(self, name: str, *, life: CrashableProcess) -> Transport:
         """The quota client's way to a project's plane, through Milo's front door."""
         assert self.milo is not None, "a process with quota on needs a Milo"
         door = ProjectDoor(self.milo.milo, name, self.operator_on(name))
@@ -402,7 +398,7 @@ class World(PeopledGround):
         return condition_of(await self.deployment(name), kind)[1] == reason
 
     async def is_converged(self, name: str = "web") -> bool:
-        """Everything the deployment asks for runs, and it says so of its present generation."""
+        """All desired Instances run, and the status shows it for the current generation."""
         found = await self.deployment(name)
         is_current = status_of(found).get("observedGeneration") == generation_of(found)
         return is_current and condition_of(found, "Ready")[0] == "True"
@@ -488,8 +484,8 @@ def play(
 ) -> Run:
     """Plays a scenario; the processes it made are stopped at its end.
 
-    A clean run leaves nothing behind: no task, no open answer, no exception nobody took, and no
-    line above a warning.
+    A clean run leaves nothing behind: no task, no open response, no unretrieved exception, and no
+    log line above a warning.
     """
     worlds: list[World] = []
     report = LoopReport()
@@ -513,7 +509,7 @@ def play(
 
 
 def assert_caches_unchanged(world: World) -> None:
-    """What readers share is as it was served: nobody has written into it."""
+    """Decoded objects that readers share are as they were served: no reader changed them."""
     for process in world.processes:
         for store in stores_of(process.operator.planes):
             found = store.snapshots()
@@ -524,6 +520,6 @@ def assert_caches_unchanged(world: World) -> None:
 def assert_clean(done: Run) -> None:
     assert done.report.unhandled == []
     assert done.report.pending == []
-    assert done.history.open_answers == {}
+    assert done.history.open_responses == {}
     assert done.world.error_lines == []
     assert [name for process in done.world.processes for name in process.spans.open] == []

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 from cell_builders.real_operator import install, running_operator
 
-from e2e.planes.installation import Installation
-from e2e.planes.operator_process import OperatorProcess
-from e2e.planes.stack import RealPlanes
-from e2e.planes.testing import run_outside
+from e2e.harness.stack.stack import RealPlanes
+from e2e.harness.testing.helpers import run_outside
+from e2e.harness.testing.installation import Installation
+from e2e.harness.testing.operator_process import OperatorProcess
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,16 +23,16 @@ from cell_builders.documents import (
 from cell_builders.world import condition_of, spec_of, status_of, uid_of
 
 from compute_api_types import labels
-from compute_operator_kit.wire import JsonObject, member_list, member_object, member_text
-from compute_sim_planes.api_server.sources import SystemClock
+from compute_operator_kit.core.json import JsonObject, member_list, member_object, member_text
 from compute_sim_planes.milo.testing import a_grant
 from compute_sim_planes.networking import NetworkServices
 from compute_sim_planes.provider import Provider
-from e2e.backends.real.neighbours import Clients
-from e2e.planes.client import ApiError, PlaneClient
-from e2e.planes.identities import ADMIN
-from e2e.planes.operator_process import OperatorProcess
-from e2e.planes.waiting import until
+from compute_sim_planes.time.sources import SystemClock
+from e2e.backends.real.external import Clients
+from e2e.harness.access.client import ApiError, PlaneClient
+from e2e.harness.access.waiting import until
+from e2e.harness.planes.identities import ADMIN
+from e2e.harness.testing.operator_process import OperatorProcess
 
 COMPUTE = "/apis/compute.datumapis.com/v1alpha"
 QUOTA = "/apis/quota.miloapis.com/v1alpha1"
@@ -97,7 +97,7 @@ class Site:
         )
 
     async def until_ready(self, replicas: int, image: str) -> None:
-        """So many Instances of this image run, and the deployment says so of what it asks for."""
+        """So many Instances of this image run, and the status of the deployment shows it."""
 
         async def is_so() -> bool:
             found = await self.cell.get(self.deployment())

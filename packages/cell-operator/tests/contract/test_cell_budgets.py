@@ -9,10 +9,9 @@ import pytest
 from cell_builders.documents import PROJECT, a_deployment_document
 from cell_builders.world import QUOTA_ON, World, condition_of, play, settings_of
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.packing import is_packed
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
+from compute_operator_kit.core.compression import is_packed
+from compute_operator_kit.core.objects import Unreadable
 from compute_sim_planes.history import Commit
 
 FLOOR = {CELL: 11, HUB: 7, PROJECT: 2}
@@ -44,7 +43,7 @@ def spent(world: World) -> Counter[str]:
 def test_a_slow_replica_costs_at_most_a_quarter_more_than_the_floor(networking: str) -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
-        milo.milo.knobs.evaluation_delay = timedelta(seconds=5)
+        milo.milo.options.evaluation_delay = timedelta(seconds=5)
         await begin(world, networking=networking)
         await world.deliver(tag="slow-10")
         await world.eventually(world.is_converged)
@@ -62,8 +61,8 @@ def test_a_slow_replica_costs_at_most_a_quarter_more_than_the_floor(networking: 
 def test_a_quick_replica_costs_twelve_requests_in_its_whole_life() -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
-        milo.milo.knobs.evaluation_delay = timedelta(milliseconds=50)
-        world.provider.knobs.start_delay = timedelta()
+        milo.milo.options.evaluation_delay = timedelta(milliseconds=50)
+        world.provider.options.start_delay = timedelta()
         await begin(world)
         # The claims of a project are listed and watched since its first replica.
         await world.deliver("first")
@@ -90,7 +89,7 @@ def test_what_lasts_is_shown_within_a_fifth_of_a_second_per_hop() -> None:
         await begin(world)
         await world.deliver("first")
         await world.eventually(lambda: world.is_converged("first"))
-        milo.milo.knobs.pause()
+        milo.milo.options.pause()
         await world.deliver()
         await world.eventually(lambda: world.exists(CELL, INSTANCE, "web-0"))
         await world.sleep(0.25)
@@ -167,7 +166,7 @@ def test_what_rests_is_kept_packed_on_both_planes() -> None:
         await world.sleep(30)
         planes = world.processes[0].operator.planes
         for plane in (CELL, HUB):
-            found = planes.view(plane, INSTANCE).snapshots()
+            found = planes.lister(plane, INSTANCE).snapshots()
             assert not isinstance(found, Unreadable)
             assert found
             assert all(is_packed(one.kept) for one in found)

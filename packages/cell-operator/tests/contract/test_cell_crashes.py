@@ -11,9 +11,8 @@ import pytest
 from cell_builders.documents import PROJECT
 from cell_builders.world import QUOTA_ON, Process, Run, World, play, settings_of
 
-from compute_cell_operator.kinds import DEPLOYMENT
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_sim_planes.fault_plans import Action, Fault, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB
+from compute_sim_planes.faults.plans import Action, Fault, Point
 from compute_sim_planes.history import Commit, Injected
 
 
@@ -47,7 +46,7 @@ async def whole_life(world: World) -> None:
     """Create, roll, scale, delete; each step comes to its end before the next."""
     milo = await world.add_milo()
     # Long enough that what is shown while quota is pending is written too.
-    milo.milo.knobs.evaluation_delay = timedelta(seconds=1)
+    milo.milo.options.evaluation_delay = timedelta(seconds=1)
     world.start_neighbours()
     await world.federate()
     watchman = Watchman(world)
@@ -92,7 +91,7 @@ async def _settle(world: World, *names: str) -> None:
 
 @cache
 def reference() -> Run:
-    """The same life when nobody dies."""
+    """The same scenario without a crash."""
     return play(whole_life)
 
 

@@ -9,9 +9,8 @@ import pytest
 from cell_builders.documents import NS, a_deployment_document
 from cell_builders.world import World, condition_of, play, spec_of
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NETWORK_BINDING
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NETWORK_BINDING
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected
 
 
@@ -24,7 +23,7 @@ CREATES = Point(verb="create", kind=INSTANCE.kind, times=0)
 
 @pytest.mark.spec("C-46")
 @pytest.mark.parametrize(("status", "reason"), [(422, "Invalid"), (403, "Forbidden")])
-def test_a_refused_create_is_told_with_its_cause_and_the_status_is_written(
+def test_a_refused_create_is_shown_with_its_cause_and_the_status_is_written(
     status: int, reason: str
 ) -> None:
     async def scenario(world: World) -> None:
@@ -95,7 +94,7 @@ def test_a_delete_that_came_too_late_spares_the_successor() -> None:
         world.process().start()
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(world.is_converged)
-        # Somebody deletes the Instance while our own delete is under way; a new one takes its name.
+        # A user deletes the Instance during our own delete, and a new one gets its name.
         await world.set_image("web", "2.0")
         await world.delete(CELL, INSTANCE, "web-0")
         await world.sleep(1)

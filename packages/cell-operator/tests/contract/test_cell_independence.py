@@ -19,9 +19,8 @@ from cell_builders.quota_scenes import (
 )
 from cell_builders.world import World, play, spec_of, uid_of
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_sim_planes.fault_links import LinkState
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
+from compute_sim_planes.faults.links import LinkState
 from compute_sim_planes.history import Request
 
 OUTAGE = 600.0  # seconds, far beyond every retry
@@ -81,7 +80,7 @@ def test_a_cell_alone_rolls_scales_down_and_deletes_and_what_it_owes_is_settled_
         # Far away nothing has moved: every copy and every claim is as it was.
         assert {name: uid_of(one) for name, one in (await claims(world)).items()} == before
         assert len(await world.copies()) == 5
-        # What Karmada and management do on the hub meanwhile is nobody's business here.
+        # A change on the hub by Karmada or management meanwhile has no effect here.
         await world.delete(HUB, DEPLOYMENT, "old")
         heal_all(world)
         await world.eventually(has_claims(world, "instance-web-0"), within=300)

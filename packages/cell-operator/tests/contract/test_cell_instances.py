@@ -30,10 +30,9 @@ from cell_builders.world import (
 )
 
 from compute_api_types.labels import RETIRED_INSTANCE_FINALIZERS
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE, NETWORK_BINDING
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object, member_text
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NAMESPACE, NETWORK_BINDING
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object, member_text
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Commit, Request
 
 NOTHING = dict.fromkeys(BUDGET, 0)
@@ -41,7 +40,7 @@ PROVIDERS = ("Available", "Programmed")
 
 
 async def begin(world: World, replicas: int = 1, *, networking: str = "off") -> None:
-    """A deployment whose quota is granted and which runs."""
+    """A running deployment with granted quota."""
     await world.add_milo()
     world.start_neighbours()
     world.process(settings=settings_of(quota=QUOTA_ON, networking=networking)).start()
@@ -68,7 +67,7 @@ def entries_of(found: JsonObject, *types: str) -> list[Json]:
 
 @pytest.mark.spec("C-54")
 @pytest.mark.parametrize("budget", [BUDGET, NOTHING])
-def test_what_the_provider_says_is_never_touched(budget: dict[str, int]) -> None:
+def test_the_conditions_of_the_provider_are_never_changed(budget: dict[str, int]) -> None:
     async def scenario(world: World) -> None:
         await world.add_milo(budget)
         world.process(settings=settings_of(quota=QUOTA_ON, networking="off")).start()
@@ -141,7 +140,7 @@ def test_conflicts_on_instances_are_met_by_reading_again() -> None:
 
 
 @pytest.mark.spec("C-58")
-def test_quota_is_told_although_the_network_cannot_be_read() -> None:
+def test_quota_is_reported_although_the_network_cannot_be_read() -> None:
     async def scenario(world: World) -> None:
         await world.add_milo(NOTHING)
         world.start_neighbours()
@@ -159,7 +158,7 @@ def test_quota_is_told_although_the_network_cannot_be_read() -> None:
 
 
 @pytest.mark.spec("C-59")
-def test_a_terminating_instance_says_so_and_nothing_else_happens_to_it() -> None:
+def test_a_terminating_instance_shows_it_and_is_not_changed_otherwise() -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
         held = an_instance_document("lone-0")
@@ -191,7 +190,7 @@ def test_an_instance_that_vanishes_during_the_write_is_no_error() -> None:
         late = [one for one in instance_writes(world) if one.status == 404]
         assert len(late) == 1
 
-    # What says that it is going arrives when it has gone.
+    # The event of its deletion arrives after the Instance is gone.
     at = Point(plane=CELL, verb="update", kind=INSTANCE.kind, after=timedelta(seconds=50))
     play(scenario, Fault("C5", Action.DELAY, at, Parameters(delay=timedelta(seconds=5))))
 
@@ -248,7 +247,7 @@ def _entry(kind: str, status: str, reason: str, message: str) -> Json:
 @pytest.mark.spec("C-61")
 def test_a_grant_is_persisted_and_opens_its_gate_in_one_pass() -> None:
     async def scenario(world: World) -> None:
-        world.nso.knobs.is_context_never_ready = True
+        world.nso.options.is_context_never_ready = True
         await world.add_milo()
         world.start_neighbours()
         world.process(settings=settings_of(quota=QUOTA_ON, networking="on")).start()
@@ -336,7 +335,7 @@ def test_a_resize_or_a_delete_after_the_judgement_keeps_the_gate(what: str) -> N
             return found is not None and condition_of(found, "QuotaGranted")[0] == "True"
 
         await world.eventually(is_granted)
-        milo.milo.knobs.pause()
+        milo.milo.options.pause()
         if what == "resize":
             await world.patch(CELL, INSTANCE, "web-0", bigger)
         else:
@@ -347,14 +346,14 @@ def test_a_resize_or_a_delete_after_the_judgement_keeps_the_gate(what: str) -> N
         assert gates_of(found) == ["Quota"]
         if what == "resize":
             # Its own size is judged anew, and only that grant opens the gate.
-            milo.milo.knobs.resume()
+            milo.milo.options.resume()
             await world.sleep(10)
             found = await world.instance("web-0")
             assert gates_of(found) == []
             claim = (await milo.claims())["instance-web-0"]
             assert "15000" in str(claim["spec"])
 
-    # The first removal of the gate is on its way for a second: long enough for somebody else.
+    # The first removal of the gate takes two seconds: long enough for another writer.
     at = Point(plane=CELL, verb="patch", kind=INSTANCE.kind)
     play(scenario, Fault("C5", Action.DELAY, at, Parameters(delay=timedelta(seconds=2))))
 
@@ -407,8 +406,8 @@ def test_both_gates_go_in_any_order_and_none_comes_back(seed: int) -> None:
     async def scenario(world: World) -> None:
         random = world.clock.random("delays")
         milo = await world.add_milo()
-        milo.milo.knobs.evaluation_delay = timedelta(seconds=random.random())
-        world.nso.knobs.context_delay = timedelta(seconds=random.random())
+        milo.milo.options.evaluation_delay = timedelta(seconds=random.random())
+        world.nso.options.context_delay = timedelta(seconds=random.random())
         world.start_neighbours()
         world.process(settings=settings_of(quota=QUOTA_ON, networking="on")).start()
         await world.create(CELL, a_deployment_document("web", 3))
@@ -433,11 +432,11 @@ def test_an_outage_of_quota_changes_nothing_on_what_runs() -> None:
         await begin(world, 2)
         await world.sleep(30)
         assert world.milo is not None
-        world.milo.milo.take_away(PROJECT)
+        world.milo.milo.make_unavailable(PROJECT)
         before = len(world.writes())
         await world.sleep(600)
         assert world.writes()[before:] == []
-        world.milo.milo.bring_back(PROJECT)
+        world.milo.milo.make_available(PROJECT)
         await world.sleep(120)
         assert world.writes()[before:] == []
 
@@ -489,7 +488,7 @@ def test_finalizers_of_the_older_operator_go_and_none_of_ours_comes(*, terminati
         ("upstream-namespace", "a.b"),
     ],
 )
-def test_a_namespace_that_names_no_project_is_told_with_its_label(
+def test_a_namespace_without_a_project_is_reported_with_its_label(
     label: str, value: str | None
 ) -> None:
     async def scenario(world: World) -> None:

@@ -12,9 +12,8 @@ import pytest
 from cell_builders.quota_scenes import begin, claims
 from cell_builders.world import World, play
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NETWORK_BINDING
-from compute_cell_operator.plane_names import CELL
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NETWORK_BINDING
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Injected, Request
 
 MARGIN = 10  # writes above those of a run without the fault (faults.md, FS-01)

@@ -24,7 +24,8 @@ from cell_builders.world import (
     uid_of,
 )
 
-from compute_cell_operator.kinds import (
+from compute_cell_operator.planes import (
+    CELL,
     DEPLOYMENT,
     INSTANCE,
     LOCATION,
@@ -32,9 +33,8 @@ from compute_cell_operator.kinds import (
     NETWORKING_KINDS,
     SUBNET_CLAIM,
 )
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import Json, JsonObject, member_list, member_object
-from compute_sim_planes.history import Pass, Request
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
+from compute_sim_planes.history import ReconcileRecord, Request
 
 
 def start(
@@ -100,14 +100,14 @@ def as_object(found: Json) -> JsonObject:
 @pytest.mark.spec("C-33")
 def test_only_the_network_gate_goes_and_only_when_the_network_is_ready() -> None:
     async def scenario(world: World) -> None:
-        world.nso.knobs.is_context_never_ready = True
+        world.nso.options.is_context_never_ready = True
         await world.add_milo(dict.fromkeys(BUDGET, 0))
         start(world, quota=QUOTA_ON)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("QuotaNotGranted"))
         await world.sleep(30)
         assert gates_of(await world.instance("web-0")) == ["Network", "Quota"]
-        world.nso.knobs.is_context_never_ready = False
+        world.nso.options.is_context_never_ready = False
         await world.sleep(30)
         assert gates_of(await world.instance("web-0")) == ["Quota"]
 
@@ -120,7 +120,7 @@ def test_only_the_network_gate_goes_and_only_when_the_network_is_ready() -> None
 )
 def test_what_is_half_ready_is_waited_for_by_name(knob: str) -> None:
     async def scenario(world: World) -> None:
-        setattr(world.nso.knobs, knob, True)
+        setattr(world.nso.options, knob, True)
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("NetworkProvisioning"))
@@ -139,7 +139,7 @@ def test_what_is_half_ready_is_waited_for_by_name(knob: str) -> None:
 @pytest.mark.spec("C-35", "C-91")
 def test_a_network_that_fails_reaches_the_deployment_and_heals() -> None:
     async def scenario(world: World) -> None:
-        world.nso.knobs.failure = "No address space left"
+        world.nso.options.failure = "No address space left"
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("NetworkFailedToCreate"))
@@ -321,7 +321,7 @@ def test_without_networking_kinds_everything_works_and_they_turn_it_on_when_they
 @pytest.mark.spec("C-37")
 def test_kinds_that_go_turn_networking_off_after_two_answers() -> None:
     async def scenario(world: World) -> None:
-        world.nso.knobs.is_context_never_ready = True
+        world.nso.options.is_context_never_ready = True
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("NetworkProvisioning"))
@@ -341,7 +341,7 @@ def test_kinds_that_go_turn_networking_off_after_two_answers() -> None:
 @pytest.mark.spec("C-37")
 def test_off_removes_gates_and_reads_no_networking_kind() -> None:
     async def scenario(world: World) -> None:
-        world.nso.knobs.is_context_never_ready = True
+        world.nso.options.is_context_never_ready = True
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
         await world.eventually(lambda: world.says("NetworkProvisioning"))
@@ -390,7 +390,7 @@ def test_a_namespace_in_a_reference_to_a_location_is_no_drift() -> None:
 
 
 @pytest.mark.spec("C-27")
-def test_a_location_wakes_the_deployments_of_its_city_and_no_other() -> None:
+def test_a_location_enqueues_the_deployments_of_its_city_and_no_other() -> None:
     async def scenario(world: World) -> None:
         start(world)
         await world.create(CELL, a_deployment_document("web", 1))
@@ -405,6 +405,8 @@ def test_a_location_wakes_the_deployments_of_its_city_and_no_other() -> None:
         assert all(key.endswith("/eu") for key in woken)
 
     def passes_of(world: World) -> list[str]:
-        return [one.key for one in world.history.of(Pass) if one.controller == "deployment"]
+        return [
+            one.key for one in world.history.of(ReconcileRecord) if one.controller == "deployment"
+        ]
 
     play(scenario)

@@ -20,13 +20,13 @@ import pytest_asyncio
 from cell_builders.documents import NS, a_deployment_document, a_namespace_document
 
 from compute_api_types.crd import derive_crds
-from compute_operator_kit.settings import API_VERSION
-from compute_sim_planes.api_server.http_server import HttpServer, route_all
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
+from compute_operator_kit.config.settings import API_VERSION
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import HttpServer, route_all
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.certificates import make_server_files
-from compute_sim_planes.client import Client, Resource
+from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.json_types import JsonObject, string_at
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 
@@ -75,9 +75,9 @@ async def cell(tmp_path: Path) -> AsyncIterator[Cell]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def ask(url: str) -> tuple[int, str]:
@@ -93,7 +93,7 @@ def start(cell: Cell, folder: Path, health: int, metrics: int) -> subprocess.Pop
     config.write_text(
         f"apiVersion: {API_VERSION}\nkind: CellOperator\n"
         "cell: {name: dfw-1}\n"
-        # A hub that nobody serves: the cell starts and works without it.
+        # A hub without a server: the cell starts and works without it.
         f"federation: {{mode: karmada, kubeconfigPath: {folder / 'hub'}}}\n"
         f"quota: {{mode: enforce, kubeconfigPath: {folder / 'hub'}}}\n"
         f'metricsServer: {{bindAddress: "127.0.0.1:{metrics}", secureServing: false}}\n'
@@ -126,8 +126,8 @@ async def exists(cell: Cell, name: str) -> bool:
 
 async def scaled(cell: Cell) -> list[JsonObject]:
     """Events of that reason; there may be others beside them."""
-    found = (await cell.client.list(EVENTS)).items
-    return [one for one in found if string_at(one, "reason") == "Scaled"]
+    events = (await cell.client.list(EVENTS)).items
+    return [one for one in events if string_at(one, "reason") == "Scaled"]
 
 
 async def has_scaled(cell: Cell) -> bool:

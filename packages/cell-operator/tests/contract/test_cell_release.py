@@ -20,10 +20,9 @@ from cell_builders.world import (
     uid_of,
 )
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.wire import JsonObject, member_object
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import JsonObject, member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 PREFIX = "compute.datumapis.com/"
 RECORDED = f"{PREFIX}instance-uid"
@@ -40,7 +39,7 @@ def start(world: World, name: str = "operator") -> Process:
 async def begin(world: World, replicas: int = 1) -> SimulatedMilo:
     """A deployment that runs, with its claims and copies."""
     milo = await world.add_milo()
-    world.provider.knobs.start_delay = timedelta()
+    world.provider.options.start_delay = timedelta()
     world.start_neighbours()
     start(world)
     await world.federate()
@@ -94,7 +93,7 @@ def test_copy_and_claim_stay_while_the_provider_holds_the_instance() -> None:
 def test_a_pending_claim_goes_with_its_slot_too() -> None:
     async def scenario(world: World) -> None:
         milo = await begin(world)
-        milo.milo.knobs.pause()
+        milo.milo.options.pause()
         await world.scale("web", 2)
         await world.eventually(lambda: has_claims(milo, *slots(2)))
         await world.scale("web", 1)
@@ -132,7 +131,7 @@ def test_a_deployment_that_terminates_takes_its_copies_and_claims_along_once() -
 
 @pytest.mark.spec("C-78")
 @pytest.mark.fault("A6")
-def test_what_vanished_while_nobody_looked_is_released_once_at_the_start() -> None:
+def test_what_vanished_without_a_running_operator_is_released_once_at_the_start() -> None:
     async def scenario(world: World) -> None:
         milo = await begin(world, 3)
         await world.processes[0].kill()
@@ -161,7 +160,7 @@ def test_while_the_cell_cannot_be_read_nothing_is_released() -> None:
         await world.scale("web", 1)
         await world.eventually(lambda: world.has_instances("web-0"))
         await world.sleep(100)
-        # It has gone, and every watch says so; but the cell itself does not answer for it.
+        # Every watch has shown the deletion, but the live read of the cell gets no answer.
         assert await world.copies() == slots(2)
         assert await has_claims(milo, *slots(2))
         await world.sleep(240)
@@ -189,7 +188,7 @@ def test_a_cell_that_lost_its_instances_keeps_its_copies_until_a_second_look() -
     async def scenario(world: World) -> None:
         await begin(world, 12)
         await world.processes[0].stop()
-        # As after a restore from an empty backup: nobody saw them go.
+        # As after a restore from an empty backup: no watch showed their deletion.
         await world.delete(CELL, DEPLOYMENT, "web")
         await world.eventually(world.has_instances, within=60)
         again = start(world, "operator-2")

@@ -25,22 +25,21 @@ from cell_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
 from compute_cell_operator.wiring import COMPONENT
-from compute_operator_kit.election import Timing
-from compute_operator_kit.keys import Kind, ObjectKey, Role
-from compute_operator_kit.leader import LEASE, Candidacy, Election
-from compute_operator_kit.metrics_server import ReviewGuard
-from compute_operator_kit.wire import JsonObject
-from e2e.backends.rights import Right
-from e2e.rights import keep_record
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import Kind, ObjectKey, Role
+from compute_operator_kit.process.election import Timing
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election
+from compute_operator_kit.process.metrics_server import TokenReviewGuard
+from e2e.harness.deploy.rights import GrantedRight
+from e2e.harness.deploy.rights_report import keep_record
 
 CLUSTER_ROLE = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
 )
 
-EXCESS = Right("hub", COMPONENT, "", "namespaces", "create")  # as it would be found
+EXCESS = GrantedRight("hub", COMPONENT, "", "namespaces", "create")  # as it would be found
 
 
 async def start(world: World) -> Process:
@@ -64,14 +63,14 @@ async def live(world: World) -> None:
     template = a_template_document("1.1", networks=("backend",))
     await world.patch(CELL, DEPLOYMENT, "web", {"spec": {"template": template}})
     await world.eventually(world.is_converged)
-    for replicas in (1, 2, 1):  # what is told again is counted on the event that is there
+    for replicas in (1, 2, 1):  # a repeated event is counted on the existing one
         await world.scale("web", replicas)
         await world.sleep(20)
     await world.eventually(has_claims(world, "instance-web-0"))
 
 
 async def be_disturbed(world: World) -> None:
-    """Somebody spoils what is ours, here and on the hub."""
+    """A user changes objects of the operator, in the cell and on the hub."""
     await world.patch(
         CELL, INSTANCE, "web-0", {"metadata": {"labels": {labels.CITY_CODE: "elsewhere"}}}
     )
@@ -83,7 +82,7 @@ async def be_disturbed(world: World) -> None:
 
 
 async def live_as_a_process(world: World, process: Process) -> None:
-    """What a process does around the operator: its Lease, and who may read its metrics."""
+    """Requests of the process besides the operator's: its Lease, and reviews of metrics readers."""
     home = process.reach(CELL, Role.HOME)
     key = ObjectKey(CELL, LEASE, "compute-system", COMPONENT)
     candidacy = Candidacy(key, "pod-1", Timing())
@@ -95,9 +94,9 @@ async def live_as_a_process(world: World, process: Process) -> None:
         measures=process.measures,
     )
     await election.lead(lambda: asyncio.sleep(30))
-    guard = ReviewGuard(home, world.clock)
-    assert await guard.judge("Bearer nobody") is HTTPStatus.UNAUTHORIZED
-    assert await guard.judge(f"Bearer {SCRAPER_TOKEN}") is HTTPStatus.FORBIDDEN
+    guard = TokenReviewGuard(home, world.clock)
+    assert await guard.authorize("Bearer nobody") is HTTPStatus.UNAUTHORIZED
+    assert await guard.authorize(f"Bearer {SCRAPER_TOKEN}") is HTTPStatus.FORBIDDEN
 
 
 @pytest.mark.spec("S1", "S2")

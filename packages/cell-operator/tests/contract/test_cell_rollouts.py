@@ -26,9 +26,8 @@ from cell_builders.world import (
     uid_of,
 )
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import JsonObject, member_list, member_object
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import JsonObject, member_list, member_object
 from compute_sim_planes.history import Commit
 
 
@@ -126,7 +125,7 @@ def test_a_label_of_a_deployment_rolls_nothing() -> None:
 def test_an_instance_is_born_with_links_owner_gates_and_no_reserved_key() -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
-        milo.milo.knobs.pause()
+        milo.milo.options.pause()
         world.process(settings=settings_of(quota=QUOTA_ON)).start()
         template = a_template_document(
             labels={"app": "web", "compute.datumapis.com/city-code": "XXX"},
@@ -285,7 +284,7 @@ def test_a_deployment_made_again_waits_for_the_instances_of_the_one_before() -> 
 
 
 @pytest.mark.spec("C-11")
-def test_a_name_that_is_taken_by_somebody_else_is_waited_for() -> None:
+def test_a_name_that_another_owner_has_is_waited_for() -> None:
     async def scenario(world: World) -> None:
         await world.create(CELL, an_instance_document("web-0"))
         world.start_neighbours()
@@ -413,13 +412,13 @@ def test_denied_quota_reaches_the_deployment() -> None:
 def test_a_quota_plane_that_is_away_is_not_called_exceeded() -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
-        milo.milo.take_away(PROJECT)
+        milo.milo.make_unavailable(PROJECT)
         world.start_neighbours()
         world.process(settings=settings_of(quota=QUOTA_ON)).start()
         await world.create(CELL, a_deployment_document("web", 3))
         await world.eventually(lambda: world.says("QuotaNotGranted"))
         assert condition_of(await world.deployment(), "ReplicasReady")[1] == "QuotaNotGranted"
-        milo.milo.bring_back(PROJECT)
+        milo.milo.make_available(PROJECT)
         await world.eventually(world.is_converged, within=180)
 
     play(scenario)
@@ -441,7 +440,7 @@ def test_events_tell_of_transitions_and_of_each_once() -> None:
         again = world.process("operator-2")
         again.start()
         await world.sleep(60)
-        assert again.reasons() == ["QuotaEnforcementDisabled"]  # said at every start
+        assert again.reasons() == ["QuotaEnforcementDisabled"]  # recorded at every start
         assert world.writes("operator-2") == []
 
     play(scenario)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import pytest
 from cell_builders.documents import PROJECT
 from cell_builders.predecessor import BUDGET, RUNNING, WAITING, Installation
 from cell_builders.quota_scenes import (
     claim_commits,
+    claim_writes,
     claims,
     enforcing,
+    has_claims,
+    is_granted,
     milo_of,
+    most_claims_at_once,
     open_cell,
     quota_of,
     recorded_uid,
+    resize,
+    says,
     times,
 )
 from cell_builders.recording import THEIR_HASH
@@ -31,18 +39,28 @@ from cell_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.wire import JsonObject, member_int, member_object, member_text
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
+from compute_operator_kit.core.json import (
+    Json,
+    JsonObject,
+    decode_json_object,
+    member_int,
+    member_list,
+    member_object,
+    member_text,
+)
+from compute_sim_planes.milo.kinds import BUCKETS, CLAIMS
 
 DEPLOYMENTS = ("api-p-dfw", "extra-p-dfw")
 OLD_FINALIZERS = [*labels.RETIRED_INSTANCE_FINALIZERS]
 
 
-async def take_over(world: World, *, is_claimed: bool = True) -> Process:
+async def take_over(
+    world: World, *, is_claimed: bool = True, budget: Mapping[str, int] = BUDGET
+) -> Process:
     """The recorded cell with its provider, and our operator in the place of theirs."""
-    world.provider.knobs.start_delay = timedelta(0)
-    await world.add_milo(BUDGET)
+    world.provider.options.start_delay = timedelta(0)
+    await world.add_milo(budget)
     await world.federate()
     installed = Installation(world)
     await installed.plant()
@@ -134,6 +152,163 @@ def test_a_granted_claim_without_uid_is_adopted_and_its_quota_is_never_given_bac
     play(scenario, has_networking=False)
 
 
+# A denied claim, which has reserved its other parts: only instances are short.
+AMPLE: Final = {**times(9), labels.INSTANCES_RESOURCE: len(RUNNING)}
+DENIED: Final = f"instance-{WAITING}"
+
+
+async def buckets(world: World) -> dict[str, tuple[int, int]]:
+    """Limit and allocated amount by resource type."""
+    found = await milo_of(world).inside().list(BUCKETS)
+    return {
+        member_text(member_object(one, "spec"), "resourceType"): (
+            member_int(member_object(one, "status"), "limit"),
+            member_int(member_object(one, "status"), "allocated"),
+        )
+        for one in found.items
+    }
+
+
+async def denied_uid(world: World) -> str:
+    """The UID of the denied claim; empty where there is none."""
+    found = (await claims(world)).get(DENIED)
+    return uid_of(found) if found is not None else ""
+
+
+def asked_again(world: World, before: str) -> Callable[[], Awaitable[bool]]:
+    """For `eventually`: the denied claim was deleted and made again."""
+
+    async def is_so() -> bool:
+        made = [one for one in claim_commits(world) if one.after and one.key.endswith(DENIED)]
+        return uid_of(decode_json_object(made[-1].after)) != before
+
+    return is_so
+
+
+@pytest.mark.spec("OU-03", "Q-29")
+def test_a_denied_claim_is_kept_with_its_reservation_and_asked_for_again_later() -> None:
+    async def scenario(world: World) -> None:
+        process = await take_over(world, budget=AMPLE)
+        held, used = await claims(world), await buckets(world)
+        assert used[labels.VCPUS_RESOURCE][1] == 1000 * (len(RUNNING) + 1)
+        assert not is_granted(held[DENIED])
+        for _ in range(600):
+            await world.sleep(1)
+            assert await buckets(world) == used
+        after = await claims(world)
+        assert {name: uid_of(one) for name, one in after.items()} == {
+            name: uid_of(one) for name, one in held.items()
+        }
+        assert recorded_uid(after[DENIED]) == uid_of(await world.instance(WAITING))
+        assert [one.key for one in claim_commits(world) if not one.after] == []
+        # From its first own attempt on it is a claim like any other: denied, it goes at once.
+        old = uid_of(held[DENIED])
+        await world.eventually(asked_again(world, old), within=1200)
+        await world.eventually(has_claims(world, *(f"instance-{name}" for name in RUNNING)))
+        recreated = process.measures.total("compute_quota_claims_recreated_total", reason="denied")
+        assert recreated == 1
+        assert (await quota_of(world, WAITING))[:2] == ("False", "QuotaExceeded")
+        assert (await buckets(world))[labels.VCPUS_RESOURCE][1] == 1000 * len(RUNNING)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03", "Q-52")
+def test_a_restart_meanwhile_keeps_the_denied_claim_and_does_not_forget_it() -> None:
+    async def scenario(world: World) -> None:
+        process = await take_over(world, budget=AMPLE)
+        old = await denied_uid(world)
+        await world.sleep(500)
+        await process.kill()
+        enforcing(world, "second").start()
+        for _ in range(600):
+            await world.sleep(1)
+            assert await denied_uid(world) == old
+        assert claim_writes(world, identity="second") == []
+        await world.eventually(asked_again(world, old), within=1200)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03", "Q-38")
+def test_a_kept_claim_goes_with_its_instance() -> None:
+    async def scenario(world: World) -> None:
+        await take_over(world, budget=AMPLE)
+        await world.sleep(60)
+        assert await denied_uid(world)
+        fewer: JsonObject = {"spec": {"scaleSettings": {"minReplicas": 1}}}
+        await world.patch(CELL, DEPLOYMENT, "extra-p-dfw", fewer)
+        await world.eventually(
+            has_claims(world, *(f"instance-{name}" for name in RUNNING)), within=30
+        )
+        assert (await buckets(world))[labels.VCPUS_RESOURCE][1] == 1000 * len(RUNNING)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03", "Q-34")
+def test_the_successor_of_an_instance_whose_claim_is_kept_is_denied_as_any_other() -> None:
+    async def scenario(world: World) -> None:
+        await take_over(world, budget=AMPLE)
+        await world.sleep(60)
+        old, before = await denied_uid(world), await uids(world)
+        stamp: JsonObject = {"metadata": {"annotations": {labels.RESTARTED_AT: "now"}}}
+        await world.patch(CELL, DEPLOYMENT, "extra-p-dfw", {"spec": {"template": stamp}})
+        await world.eventually(asked_again(world, old), within=120)
+        assert (await uids(world))[WAITING] != before[WAITING]
+        assert most_claims_at_once(world) == 1
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03")
+def test_a_kept_claim_of_another_size_is_replaced_at_once() -> None:
+    async def scenario(world: World) -> None:
+        await take_over(world, budget=AMPLE)
+        await world.sleep(60)
+        old = await denied_uid(world)
+        await resize(world, name="extra-p-dfw")
+        await world.eventually(asked_again(world, old), within=120)
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("OU-03", "Q-27")
+def test_a_kept_claim_that_the_quota_service_grants_after_all_starts_its_instance() -> None:
+    async def scenario(world: World) -> None:
+        await take_over(world, budget=AMPLE)
+        await world.sleep(60)
+        milo_of(world).milo.options.pause()
+        found = (await claims(world))[DENIED]
+        granted: JsonObject = {
+            "type": "Granted",
+            "status": "True",
+            "reason": "QuotaAvailable",
+            "message": "Claim granted",
+            "lastTransitionTime": "2026-03-01T00:00:00Z",
+        }
+        allocations: list[Json] = [
+            {
+                "resourceType": one["resourceType"],
+                "allocatedAmount": one["amount"],
+                "status": "Granted",
+                "reason": "QuotaAvailable",
+                "message": "Capacity reserved",
+                "lastTransitionTime": "2026-03-01T00:00:00Z",
+            }
+            for one in member_list(spec_of(found), "requests")
+            if isinstance(one, dict)
+        ]
+        status: JsonObject = {"conditions": [granted], "allocations": allocations}
+        await milo_of(world).inside().update_status(CLAIMS, {**found, "status": status})
+        await world.eventually(says(world, "True", "QuotaAvailable", WAITING), within=5)
+        await world.sleep(1800)
+        assert await denied_uid(world) == uid_of(found)
+        assert condition_of(await world.instance(WAITING), "Ready")[0] == "True"
+
+    play(scenario, has_networking=False)
+
+
 @pytest.mark.spec("OU-03")
 def test_more_quota_starts_what_waited_under_the_older_operator() -> None:
     async def scenario(world: World) -> None:
@@ -180,7 +355,7 @@ def test_an_instance_that_differs_from_the_template_is_rolled() -> None:
         runtime: JsonObject = {"resources": {"instanceType": "datumcloud/d1-standard-4"}}
         await world.patch(CELL, INSTANCE, "api-p-dfw-1", {"spec": {"runtime": runtime}})
         before = await uids(world)
-        world.provider.knobs.start_delay = timedelta(0)
+        world.provider.options.start_delay = timedelta(0)
         world.start_neighbours(has_nso=False)
         world.process().start()
         await world.eventually(lambda: world.is_converged("api-p-dfw"))
@@ -238,7 +413,7 @@ def test_their_finalizers_go_and_a_deleted_deployment_leaves_nothing() -> None:
 @pytest.mark.spec("OU-04")
 def test_the_finalizer_of_a_deployment_stays_while_an_instance_of_it_does() -> None:
     async def scenario(world: World) -> None:
-        world.provider.knobs.stop_delay = timedelta(seconds=30)
+        world.provider.options.stop_delay = timedelta(seconds=30)
         await take_over(world)
         await world.sleep(5)
         await world.withdraw("api-p-dfw")

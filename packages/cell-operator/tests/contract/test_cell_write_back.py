@@ -26,11 +26,10 @@ from cell_builders.world import (
     uid_of,
 )
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_operator_kit.wire import JsonObject, member_list, member_object
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
-from compute_sim_planes.history import Commit, Pass, Request
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import JsonObject, member_list, member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
+from compute_sim_planes.history import Commit, ReconcileRecord, Request
 
 PREFIX = "compute.datumapis.com/"
 IDENTITY = "meta.datumapis.com/"
@@ -203,7 +202,7 @@ def test_a_terminating_instance_is_shown_until_it_is_gone() -> None:
 
 @pytest.mark.spec("C-68")
 @pytest.mark.parametrize("missing", [("city-code",), ("workload-uid", "placement-name")])
-def test_without_all_linking_labels_there_is_no_copy_and_it_says_which(
+def test_without_all_linking_labels_there_is_no_copy_and_the_log_names_them(
     missing: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(world: World) -> None:
@@ -214,7 +213,9 @@ def test_without_all_linking_labels_there_is_no_copy_and_it_says_which(
         await world.sleep(600)
         assert await world.copies() == []
         assert hub_writes(world) == []
-        passes = [one for one in world.history.of(Pass) if one.controller == "write-back"]
+        passes = [
+            one for one in world.history.of(ReconcileRecord) if one.controller == "write-back"
+        ]
         assert len(passes) <= 2 * 10
         assert refusals(world, "missing_labels") >= 1
 
@@ -233,7 +234,7 @@ def test_a_copy_stays_as_it_is_while_its_instance_lacks_a_label() -> None:
         await world.patch(
             CELL, INSTANCE, "web-0", {"metadata": {"labels": {f"{PREFIX}city-code": None}}}
         )
-        # Without its deployment nobody puts the label back.
+        # Without its deployment no controller restores the label.
         await world.patch(CELL, INSTANCE, "web-0", {"metadata": {"ownerReferences": None}})
         await world.delete(CELL, DEPLOYMENT, "web")
         again = world.process("operator-2")
@@ -312,7 +313,7 @@ def test_without_a_hub_deployment_there_is_no_copy_no_error_and_little_work() ->
         assert await world.copies() == []
         passes = [
             one
-            for one in world.history.of(Pass)
+            for one in world.history.of(ReconcileRecord)
             if one.controller == "write-back" and one.at > began
         ]
         assert len(passes) <= 2 * 5
@@ -360,7 +361,7 @@ def test_an_owner_that_karmada_did_not_deliver_from_is_refused() -> None:
 
 
 def a_copy_document(name: str, cell: str | None) -> JsonObject:
-    """An Instance on the hub that somebody else put there."""
+    """An Instance on the hub by another writer."""
     document = an_instance_document(name)
     metadata = member_object(document, "metadata")
     metadata["labels"] = {} if cell is None else {f"{PREFIX}cell": cell}
@@ -410,7 +411,7 @@ def test_what_belongs_to_others_is_never_touched(
 
 
 @pytest.mark.spec("C-71")
-def test_a_copy_that_nobody_owns_is_adopted() -> None:
+def test_a_copy_without_an_owner_is_adopted() -> None:
     async def scenario(world: World) -> None:
         await world.federate()
         made = await world.create(HUB, a_copy_document("web-0", None))
@@ -612,7 +613,7 @@ def test_hub_and_cell_being_one_server_keeps_write_back_off(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(world: World) -> None:
-        # Somebody put the cell's own kubeconfig where the hub's belongs.
+        # The cell's own kubeconfig is configured as the hub's.
         world.planes[HUB] = world.planes[CELL]
         world.mistaken[HUB] = world.operator_on(CELL)
         world.start_neighbours()

@@ -15,21 +15,20 @@ from cell_builders.rights import PERSON, decommission_roles, person_rights
 from cell_builders.world import World, play, uid_of
 
 from compute_cell_operator.decommission.command import Command, decommission
-from compute_cell_operator.decommission.removal import Means
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.plane_names import HUB
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.keys import Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.process import ExitCode
+from compute_cell_operator.decommission.removal import RemovalDeps
+from compute_cell_operator.planes import HUB, INSTANCE
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.keys import Role
+from compute_operator_kit.process.lifecycle import ExitCode
 from compute_quota_client import QuotaClient
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Resource
+from compute_sim_planes.api_server.manifests import apply_manifests
+from compute_sim_planes.client.rest import Resource
 from compute_sim_planes.crds import load_crds
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
-from compute_sim_planes.faults import FaultyTransport, OperatorLife
+from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import RecordingTransport
 from compute_sim_planes.json_types import JsonObject
 
@@ -41,7 +40,7 @@ CLUSTERS: Final = Resource(
 
 
 class Person:
-    """Somebody with role G, at a terminal."""
+    """A user with role G, at a terminal."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,10 +52,10 @@ class Person:
         self.lines = []
         command = Command(cell, Path("hub"), Path("quota"), projects, is_executed)
         async with QuotaClient(SERVER, transport=Gateway(self._project)) as quota:
-            means = Means(self._hub(), quota, self._world.clock, self.lines.append)
+            means = RemovalDeps(self._hub(), quota, self._world.clock, self.lines.append)
             return await decommission(command, means)
 
-    def _hub(self) -> Kube:
+    def _hub(self) -> KubeClient:
         world = self._world
         faulty = FaultyTransport(
             world.planes[HUB].connect(PERSON), world.injector, plane=HUB, kinds=world.kind_names
@@ -64,8 +63,8 @@ class Person:
         transport = RecordingTransport(
             faulty, world.history, plane=HUB, identity=PERSON.name, kinds=world.kind_names
         )
-        connection = Connection(HUB, Role.HUB, transport, Lane(HUB, world.clock))
-        return KubeHttp(connection, Writer("decommission", "compute-cell-operator"))
+        connection = RestConfig(HUB, Role.HUB, transport, FlowControl(HUB, world.clock))
+        return HttpKubeClient(connection, FieldOwner("decommission", "compute-cell-operator"))
 
     def _project(self, name: str) -> RecordingTransport:
         world = self._world
@@ -74,7 +73,7 @@ class Person:
             world.injector,
             plane=name,
             kinds=world.kind_names,
-            life=OperatorLife(PERSON.name),
+            process=CrashableProcess(PERSON.name),
         )
         return RecordingTransport(
             faulty, world.history, plane=name, identity=PERSON.name, kinds=world.kind_names
@@ -82,7 +81,7 @@ class Person:
 
 
 async def a_lost_cell(world: World) -> Person:
-    """Two Instances with copies and claims, and then nobody; Karmada has forgotten the cell."""
+    """Two Instances with copies and claims, no operator, and no Karmada Cluster of the cell."""
     process = await begin(world, 2)
     await world.eventually(lambda: world.has_copies("web-0", "web-1"))
     await process.kill()
@@ -235,7 +234,7 @@ def test_one_unreadable_project_does_not_keep_the_others() -> None:
 
 
 @pytest.mark.spec("C-97")
-def test_a_hub_namespace_whose_identity_cannot_be_told_is_reported_and_incomplete() -> None:
+def test_a_hub_namespace_without_a_legible_identity_is_reported_and_incomplete() -> None:
     async def scenario(world: World) -> None:
         person = await a_lost_cell(world)
         odd = a_namespace_document("ns-11111111-2222-4333-8444-555555555555")

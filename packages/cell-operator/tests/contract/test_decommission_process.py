@@ -22,18 +22,18 @@ from cell_builders.documents import (
 
 from compute_api_types import labels
 from compute_api_types.crd import derive_crds
-from compute_sim_planes.api_server.http_server import HttpServer, route_all
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import HttpServer, route_all
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.certificates import make_server_files
-from compute_sim_planes.client import Client
-from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.client.errors import ApiError
+from compute_sim_planes.client.rest import Client
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
+from compute_sim_planes.milo.http_server import ServedMilo, serve_milo
 from compute_sim_planes.milo.kinds import CLAIMS, REGISTRATIONS
-from compute_sim_planes.milo.serving import ServedMilo, serve_milo
 from compute_sim_planes.milo.testing import a_claim, a_registration
 from compute_sim_planes.provider import INSTANCES
 

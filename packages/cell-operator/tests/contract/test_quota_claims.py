@@ -1,5 +1,5 @@
-"""Claims of single Instances: what is claimed, what each verdict and failure says, who is waited
-for.
+"""Claims of single Instances: what is claimed, what each verdict and failure reports, and what is
+waited for.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ from cell_builders.world import (
 )
 
 from compute_api_types import labels
-from compute_cell_operator.kinds import INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import JsonObject, member_list, member_object
-from compute_sim_planes.fault_plans import Action, Fault, Point
+from compute_cell_operator.planes import CELL, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import JsonObject, member_list, member_object
+from compute_sim_planes.faults.plans import Action, Fault, Point
 from compute_sim_planes.json_types import JsonObject as Manifest
 from compute_sim_planes.milo.kinds import CLAIMS, REGISTRATIONS
 from compute_sim_planes.milo.testing import a_registration
@@ -67,8 +66,8 @@ FAILURES = "compute_quota_eval_failures_total"
 def test_the_claim_is_exactly_as_specified_and_its_spec_is_never_updated() -> None:
     async def scenario(world: World) -> None:
         await begin(world)
-        found = (await claims(world))["instance-web-0"]
-        metadata = member_object(found, "metadata")
+        claim = (await claims(world))["instance-web-0"]
+        metadata = member_object(claim, "metadata")
         project = {
             "apiGroup": "resourcemanager.miloapis.com",
             "kind": "Project",
@@ -84,7 +83,7 @@ def test_the_claim_is_exactly_as_specified_and_its_spec_is_never_updated() -> No
         }
         assert "ownerReferences" not in metadata
         assert "finalizers" not in metadata
-        assert member_object(found, "spec") == {
+        assert member_object(claim, "spec") == {
             "consumerRef": project,
             "resourceRef": project,
             "requests": [
@@ -95,11 +94,11 @@ def test_the_claim_is_exactly_as_specified_and_its_spec_is_never_updated() -> No
         }
         await world.set_image("web", "2.0")
         await world.sleep(30)
-        found = (await claims(world))["instance-web-0"]
-        assert generation_of(found) == 1
+        claim = (await claims(world))["instance-web-0"]
+        assert generation_of(claim) == 1
         managers = {
             str(entry["manager"])
-            for entry in member_list(member_object(found, "metadata"), "managedFields")
+            for entry in member_list(member_object(claim, "metadata"), "managedFields")
             if isinstance(entry, dict) and "subresource" not in entry
         }
         assert managers == {"compute-quota"}
@@ -107,18 +106,20 @@ def test_the_claim_is_exactly_as_specified_and_its_spec_is_never_updated() -> No
     play(scenario, has_networking=False)
 
 
-# --- whose quota it is ----------------------------------------------------------------------------
+# --- the project that pays ------------------------------------------------------------------------
 
 
 @pytest.mark.spec("Q-24", "Q-25")
 @pytest.mark.parametrize(
-    ("label", "told"),
+    ("label", "expected"),
     [
         ("meta.datumapis.com/upstream-cluster-name", "Could not resolve project ID: "),
         ("meta.datumapis.com/upstream-namespace", "Could not resolve project namespace: "),
     ],
 )
-def test_a_namespace_without_its_label_claims_nothing_and_says_which(label: str, told: str) -> None:
+def test_a_namespace_without_its_label_claims_nothing_and_names_it(
+    label: str, expected: str
+) -> None:
     async def scenario(world: World) -> None:
         process = await open_cell(world)
         metadata: JsonObject = {"metadata": {"labels": {label: None}}}
@@ -126,7 +127,7 @@ def test_a_namespace_without_its_label_claims_nothing_and_says_which(label: str,
         await world.deliver("web", 1)
         await world.eventually(says(world, "False", "QuotaProjectIDUnresolvable"))
         _, _, message = await quota_of(world)
-        assert message.startswith(told)
+        assert message.startswith(expected)
         assert NS in message
         assert label in message
         await world.sleep(120)
@@ -152,14 +153,14 @@ def test_a_namespace_with_another_uid_is_not_claimed_in() -> None:
         await world.create(CELL, a_deployment_document("web", 1, namespace=other))
 
         async def is_told() -> bool:
-            found = await world.find(CELL, INSTANCE, "web-0", other)
-            return found is not None and condition_of(found, "QuotaGranted")[1] == (
+            instance = await world.find(CELL, INSTANCE, "web-0", other)
+            return instance is not None and condition_of(instance, "QuotaGranted")[1] == (
                 "QuotaProjectIDUnresolvable"
             )
 
         await world.eventually(is_told)
-        found = await world.get(CELL, INSTANCE, "web-0", other)
-        _, _, message = condition_of(found, "QuotaGranted")
+        instance = await world.get(CELL, INSTANCE, "web-0", other)
+        _, _, message = condition_of(instance, "QuotaGranted")
         assert message.startswith("Could not resolve project namespace: ")
         assert other in message
         assert "meta.datumapis.com/upstream-namespace" in message
@@ -239,20 +240,20 @@ ROWS = [
 
 
 @pytest.mark.spec("Q-25")
-@pytest.mark.parametrize(("fault", "told", "counted"), ROWS)
+@pytest.mark.parametrize(("fault", "expected", "counted"), ROWS)
 def test_a_failure_has_its_words_one_event_and_one_count_and_heals(
-    fault: Fault, told: tuple[str, str, str], counted: str
+    fault: Fault, expected: tuple[str, str, str], counted: str
 ) -> None:
-    status, reason, message = told
+    status, reason, message = expected
 
     async def scenario(world: World) -> None:
         process = await open_cell(world)
         world.injector.arm(fault)
         await world.deliver("web", 1)
         await world.eventually(says(world, status, reason))
-        found = await world.instance("web-0")
-        assert condition_of(found, "QuotaGranted")[2].startswith(message)
-        assert observed_generation(found) == generation_of(found)
+        instance = await world.instance("web-0")
+        assert condition_of(instance, "QuotaGranted")[2].startswith(message)
+        assert observed_generation(instance) == generation_of(instance)
         await world.sleep(120)
         assert await is_gated(world)
         assert process.reasons(kind=INSTANCE).count(reason) == 1
@@ -263,8 +264,8 @@ def test_a_failure_has_its_words_one_event_and_one_count_and_heals(
     play(scenario, has_networking=False)
 
 
-def observed_generation(found: JsonObject) -> object:
-    for entry in member_list(member_object(found, "status"), "conditions"):
+def observed_generation(instance: JsonObject) -> object:
+    for entry in member_list(member_object(instance, "status"), "conditions"):
         if isinstance(entry, dict) and entry.get("type") == "QuotaGranted":
             return entry.get("observedGeneration")
     return None
@@ -309,10 +310,10 @@ def test_an_unknown_size_claims_nothing() -> None:
 
 
 @pytest.mark.spec("Q-25", "Q-26", "Q-31")
-def test_pending_is_told_after_its_grace_and_costs_no_read_while_the_watch_lives() -> None:
+def test_pending_is_reported_after_its_grace_and_costs_no_read_while_the_watch_lives() -> None:
     async def scenario(world: World) -> None:
         process = await open_cell(world)
-        milo_of(world).milo.knobs.pause()
+        milo_of(world).milo.options.pause()
         await world.deliver("web", 1)
         await world.eventually(has_claims(world, "instance-web-0"))
         await world.sleep(2)
@@ -329,7 +330,7 @@ def test_pending_is_told_after_its_grace_and_costs_no_read_while_the_watch_lives
         assert 1 <= len(claim_reads(world)) - reads <= 2  # then one a minute
         assert process.reasons(kind=INSTANCE) == ["QuotaNoBudget"]
         assert process.measures.total(FAILURES, reason="no_budget") == 1
-        milo_of(world).milo.knobs.resume()
+        milo_of(world).milo.options.resume()
         # Noticed by the watch, not by the next look.
         taken = await world.eventually(says(world, "True", "QuotaAvailable"))
         assert taken <= 1
@@ -342,12 +343,12 @@ def test_pending_is_told_after_its_grace_and_costs_no_read_while_the_watch_lives
 def test_a_grant_that_the_watch_lost_is_read(action: Action) -> None:
     async def scenario(world: World) -> None:
         await open_cell(world)
-        milo_of(world).milo.knobs.pause()
+        milo_of(world).milo.options.pause()
         await world.deliver("web", 1)
         await world.eventually(has_claims(world, "instance-web-0"))
         await world.eventually(says(world, "Unknown", "PendingEvaluation"))
         world.injector.arm(Fault("lost", action, Point(plane=PROJECT, kind=CLAIM, times=0)))
-        milo_of(world).milo.knobs.resume()
+        milo_of(world).milo.options.resume()
         await world.eventually(says(world, "True", "QuotaAvailable"), within=80)
         assert not await is_gated(world)
         await world.eventually(world.is_converged)
@@ -360,7 +361,7 @@ def test_without_a_watch_every_look_is_one_read() -> None:
     async def scenario(world: World) -> None:
         await open_cell(world)
         world.injector.arm(refuse("list", 403, "Forbidden"))
-        milo_of(world).milo.knobs.pause()
+        milo_of(world).milo.options.pause()
         await world.deliver("web", 1)
         await world.eventually(has_claims(world, "instance-web-0"))
         reads = len(claim_reads(world))
@@ -370,7 +371,7 @@ def test_without_a_watch_every_look_is_one_read() -> None:
         reads = len(claim_reads(world))
         await world.sleep(60)
         assert 3 <= len(claim_reads(world)) - reads <= 5  # then one in 15 seconds
-        milo_of(world).milo.knobs.resume()
+        milo_of(world).milo.options.resume()
         await world.eventually(world.is_converged)
 
     play(scenario, has_networking=False)
@@ -398,18 +399,18 @@ def test_a_grant_opens_the_quota_gate_in_one_pass_and_leaves_the_network_gate() 
 
 
 @pytest.mark.spec("Q-28", "Q-25")
-def test_a_denial_is_told_on_ready_with_what_is_short_and_touches_no_other_condition() -> None:
+def test_a_denial_is_reported_on_ready_with_what_is_short_and_touches_no_other_condition() -> None:
     async def scenario(world: World) -> None:
         process = await open_cell(world, {**times(1), labels.VCPUS_RESOURCE: 500})
         await world.deliver("web", 1)
         await world.eventually(says(world, "False", "QuotaExceeded"))
         await world.sleep(1)
-        found = await world.instance("web-0")
-        _, _, message = condition_of(found, "QuotaGranted")
+        instance = await world.instance("web-0")
+        _, _, message = condition_of(instance, "QuotaGranted")
         assert " vcpus: " in message
-        assert condition_of(found, "Ready") == ("False", "PendingQuota", message)
-        assert condition_of(found, "Programmed")[:2] == ("Unknown", "Pending")
-        assert condition_of(found, "Available")[:2] == ("Unknown", "Pending")
+        assert condition_of(instance, "Ready") == ("False", "PendingQuota", message)
+        assert condition_of(instance, "Programmed")[:2] == ("Unknown", "Pending")
+        assert condition_of(instance, "Available")[:2] == ("Unknown", "Pending")
         assert await is_gated(world)
         assert process.reasons(kind=INSTANCE).count("QuotaExceeded") == 1
         status, reason, _ = condition_of(await world.deployment(), "ReplicasReady")
@@ -429,7 +430,7 @@ def test_a_denied_claim_goes_at_once_and_is_asked_for_again_until_it_fits() -> N
         for _ in range(120):
             seen[(await quota_of(world))[:2]] += 1
             await world.sleep(1)
-        # Two attempts later it still says so: it never flapped to Unknown in between.
+        # Two attempts later it is the same: it never flapped to Unknown in between.
         assert seen.keys() == {("False", "QuotaExceeded")}
         assert len(claim_writes(world, "create")) == 3
         await milo_of(world).grant(times(1), "more")
@@ -452,20 +453,20 @@ def test_what_a_denied_claim_reserved_in_part_is_free_for_others() -> None:
         other = {labels.INSTANCES_RESOURCE: 1, labels.MEMORY_RESOURCE: 2048}
         await make_claim(world, "somebody", cell="", requests=other)
         await world.sleep(1)
-        found = (await claims(world))["somebody"]
-        assert condition_of(found, "Granted")[0] == "True"
+        claim = (await claims(world))["somebody"]
+        assert condition_of(claim, "Granted")[0] == "True"
 
     play(scenario, has_networking=False)
 
 
 @pytest.mark.spec("Q-25")
-def test_an_invalid_claim_is_told_released_and_asked_for_again() -> None:
+def test_an_invalid_claim_is_reported_released_and_requested_again() -> None:
     async def scenario(world: World) -> None:
         process = await open_cell(world)
-        milo_of(world).milo.knobs.pause()
+        milo_of(world).milo.options.pause()
         await world.deliver("web", 1)
         await world.eventually(has_claims(world, "instance-web-0"))
-        found = (await claims(world))["instance-web-0"]
+        claim = (await claims(world))["instance-web-0"]
         refused: Manifest = {
             "type": "Granted",
             "status": "False",
@@ -473,20 +474,20 @@ def test_an_invalid_claim_is_told_released_and_asked_for_again() -> None:
             "message": "not a claim we know",
             "lastTransitionTime": "2026-03-01T00:00:00Z",
         }
-        told: Manifest = {**found, "status": {"conditions": [refused]}}
-        await milo_of(world).inside().update_status(CLAIMS, told)
+        invalid: Manifest = {**claim, "status": {"conditions": [refused]}}
+        await milo_of(world).inside().update_status(CLAIMS, invalid)
         await world.eventually(says(world, "False", "ValidationFailed"))
         assert (await quota_of(world))[2] == "not a claim we know"
         await world.eventually(has_claims(world), within=1)
         assert process.reasons(kind=INSTANCE).count("ValidationFailed") == 1
-        milo_of(world).milo.knobs.resume()
+        milo_of(world).milo.options.resume()
         await world.eventually(world.is_converged, within=60)
 
     play(scenario, has_networking=False)
 
 
 @pytest.mark.spec("Q-25")
-def test_an_instance_whose_claim_cannot_even_be_built_says_so_and_stops_no_other() -> None:
+def test_an_instance_without_a_valid_claim_is_reported_and_stops_no_other() -> None:
     async def scenario(world: World) -> None:
         await open_cell(world)
         # A claim's name is nine characters longer, and then too long for any object.
@@ -513,9 +514,9 @@ def test_a_tenants_claim_is_replaced_and_not_trusted() -> None:
         await world.sleep(1)
         await world.deliver("web", 1)
         await world.eventually(world.is_converged)
-        found = (await claims(world))["instance-web-0"]
-        assert uid_of(found) != uid_of(forged)
-        assert recorded_uid(found) == uid_of(await world.instance("web-0"))
+        claim = (await claims(world))["instance-web-0"]
+        assert uid_of(claim) != uid_of(forged)
+        assert recorded_uid(claim) == uid_of(await world.instance("web-0"))
         assert process.measures.total("compute_quota_claims_recreated_total", reason="foreign") == 1
 
     play(scenario, has_networking=False)
@@ -605,9 +606,9 @@ def test_a_claim_without_uid_is_adopted_only_if_slot_and_size_agree(
         made = await make_claim(world, "instance-web-0", namespace=namespace, requests=requests)
         await world.deliver("web", 1)
         await world.eventually(world.is_converged)
-        found = (await claims(world))["instance-web-0"]
-        assert (uid_of(found) == uid_of(made)) is is_kept
-        assert recorded_uid(found) == uid_of(await world.instance("web-0"))
+        claim = (await claims(world))["instance-web-0"]
+        assert (uid_of(claim) == uid_of(made)) is is_kept
+        assert recorded_uid(claim) == uid_of(await world.instance("web-0"))
         assert len(claim_writes(world, "delete")) == (0 if is_kept else 1)
 
     play(scenario, has_networking=False)
@@ -617,7 +618,7 @@ def test_a_claim_without_uid_is_adopted_only_if_slot_and_size_agree(
 def test_the_claim_of_a_live_other_instance_is_waited_for() -> None:
     async def scenario(world: World) -> None:
         await open_cell(world)
-        # Not in scope, so nobody looks after it: it only lives.
+        # Not in scope, so no controller reconciles it: it only exists.
         await world.create(CELL, a_namespace_document("elsewhere"))
         made = await world.create(CELL, an_instance_document("web-0", namespace="elsewhere"))
         kept = await make_claim(world, "instance-web-0", uid=uid_of(made), namespace="elsewhere")
@@ -627,9 +628,9 @@ def test_the_claim_of_a_live_other_instance_is_waited_for() -> None:
         assert claim_writes(world) == []
         await world.delete(CELL, INSTANCE, "web-0", "elsewhere")
         await world.eventually(world.is_converged)
-        found = (await claims(world))["instance-web-0"]
-        assert uid_of(found) == uid_of(kept)
-        assert recorded_uid(found) == uid_of(await world.instance("web-0"))
+        claim = (await claims(world))["instance-web-0"]
+        assert uid_of(claim) == uid_of(kept)
+        assert recorded_uid(claim) == uid_of(await world.instance("web-0"))
 
     play(scenario, has_networking=False)
 
@@ -641,11 +642,11 @@ def test_the_claim_of_a_gone_predecessor_is_adopted_if_it_is_of_the_same_size(
 ) -> None:
     async def scenario(world: World) -> None:
         process = await open_cell(world)
-        found = await make_claim(world, "instance-web-0", uid="gone", requests=requests)
+        made = await make_claim(world, "instance-web-0", uid="gone", requests=requests)
         await world.deliver("web", 1)
         await world.eventually(world.is_converged)
         after = (await claims(world))["instance-web-0"]
-        assert (uid_of(after) == uid_of(found)) is is_kept
+        assert (uid_of(after) == uid_of(made)) is is_kept
         assert recorded_uid(after) == uid_of(await world.instance("web-0"))
         adopted = process.measures.total("compute_quota_claims_adopted_total")
         replaced = process.measures.total(
@@ -681,7 +682,7 @@ def test_a_claim_that_is_being_deleted_is_waited_for() -> None:
 
 
 @pytest.mark.spec("Q-36")
-def test_disabled_quota_opens_the_gate_and_asks_nobody() -> None:
+def test_disabled_quota_opens_the_gate_without_a_request() -> None:
     async def scenario(world: World) -> None:
         world.start_neighbours()
         world.process().start()

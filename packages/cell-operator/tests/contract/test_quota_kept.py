@@ -29,11 +29,10 @@ from cell_builders.quota_scenes import (
 )
 from cell_builders.world import World, play, spec_of, uid_of
 
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import JsonObject, decode_object, member_object
-from compute_sim_planes.fault_links import LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, INSTANCE
+from compute_operator_kit.core.json import JsonObject, decode_json_object, member_object
+from compute_sim_planes.faults.links import LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Commit
 
 PENDING = "compute_quota_adoptions_pending"
@@ -45,7 +44,7 @@ RECREATED = "compute_quota_claims_recreated_total"
 def allocations_seen(world: World) -> set[str]:
     """Every value of a standing claim's grant, since it was first granted."""
     commits = claim_commits(world)
-    seen = [is_granted(decode_object(commit.after)) for commit in commits if commit.after]
+    seen = [is_granted(decode_json_object(commit.after)) for commit in commits if commit.after]
     first = seen.index(True)
     return {str(value) for value in seen[first:]}
 
@@ -57,7 +56,7 @@ def allocations_seen(world: World) -> set[str]:
 def test_a_roll_keeps_claim_spec_and_grant_and_only_the_recorded_uid_follows() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 2, times(2))
-        # The budget is used up, and somebody waits for whatever becomes free.
+        # The budget is used up, and another claim waits for what becomes free.
         await make_claim(world, "somebody", cell="")
         await world.sleep(1)
         before = await claims(world)
@@ -137,7 +136,7 @@ def test_the_gate_of_a_larger_successor_opens_on_the_new_grant_only() -> None:
 
 
 @pytest.mark.spec("Q-48")
-def test_the_claim_of_a_wanted_slot_stays_while_nobody_is_in_it() -> None:
+def test_the_claim_of_a_wanted_slot_stays_while_the_slot_is_empty() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 1, quota=OFTEN)
         before = (await claims(world))["instance-web-0"]
@@ -246,8 +245,10 @@ def test_several_successors_during_an_outage_are_made_up_with_one_patch() -> Non
         patches = [one for one in claim_writes(world, "patch") if one.commits]
         assert len(patches) == 1
         commit = patches[0].commits[0]
-        assert recorded_uid(decode_object(commit.before)) == first
-        assert recorded_uid(decode_object(commit.after)) == uid_of(await world.instance("web-0"))
+        assert recorded_uid(decode_json_object(commit.before)) == first
+        assert recorded_uid(decode_json_object(commit.after)) == uid_of(
+            await world.instance("web-0")
+        )
 
     play(scenario, has_networking=False)
 
@@ -297,7 +298,7 @@ def test_a_restarted_process_holds_no_grant() -> None:
 
 @pytest.mark.spec("Q-45")
 @pytest.mark.parametrize(
-    ("verb", "status", "reason", "told"),
+    ("verb", "status", "reason", "expected"),
     [
         ("get", 401, "Unauthorized", "QuotaBackendUnavailable"),
         ("get", 403, "Forbidden", "QuotaBackendUnavailable"),
@@ -306,7 +307,7 @@ def test_a_restarted_process_holds_no_grant() -> None:
     ],
 )
 def test_a_plane_that_answers_but_refuses_lets_no_held_grant_count(
-    verb: str, status: int, reason: str, told: str
+    verb: str, status: int, reason: str, expected: str
 ) -> None:
     async def scenario(world: World) -> None:
         await begin(world, 1)
@@ -317,7 +318,7 @@ def test_a_plane_that_answers_but_refuses_lets_no_held_grant_count(
         async def is_told() -> bool:
             if await world.instances() != ["web-0"]:
                 return False
-            return (await quota_of(world))[1] == told
+            return (await quota_of(world))[1] == expected
 
         await world.eventually(is_told)
         await world.sleep(30)
@@ -346,7 +347,7 @@ def test_a_grant_on_a_claim_we_gave_up_is_not_held() -> None:
 
 @pytest.mark.spec("Q-33")
 @pytest.mark.fault("D6")
-def test_an_outage_before_the_start_is_told_and_takes_no_denial_away() -> None:
+def test_an_outage_before_the_start_is_reported_and_takes_no_denial_away() -> None:
     async def scenario(world: World) -> None:
         await open_cell(world, times(0))
         await world.deliver("web", 1)
@@ -406,7 +407,7 @@ def test_an_earlier_true_stays_through_an_outage_and_the_gate_with_it() -> None:
         world.injector.arm(Fault("busy", Action.ERROR, busy, conflict))
         await world.deliver("web", 1)
         await world.eventually(says(world, "True", "QuotaAvailable"))
-        # Dead between the grant and the gate; whoever comes next cannot ask.
+        # Dead between the grant and the gate; the next process gets no answer.
         await process.kill()
         world.injector.disarm("busy")
         cut(world)
@@ -421,7 +422,7 @@ def test_an_earlier_true_stays_through_an_outage_and_the_gate_with_it() -> None:
 
 
 @pytest.mark.spec("Q-25", "Q-45")
-def test_an_adoption_that_is_not_authenticated_is_told_and_opens_nothing() -> None:
+def test_an_adoption_that_is_not_authenticated_is_reported_and_opens_nothing() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 1)
         await process.kill()

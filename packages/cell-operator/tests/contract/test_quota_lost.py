@@ -26,17 +26,16 @@ from cell_builders.quota_scenes import (
 )
 from cell_builders.world import World, our_crds, play, uid_of
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import member_object
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import member_object
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.milo.kinds import CLAIMS
 
 RECREATED = "compute_quota_claims_recreated_total"
 
 
 @pytest.mark.spec("Q-32", "Q-46")
-def test_a_lost_claim_is_told_and_made_again_while_the_instance_runs_on() -> None:
+def test_a_lost_claim_is_reported_and_made_again_while_the_instance_runs_on() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 1, quota=OFTEN)
         before = await world.instance("web-0")
@@ -78,7 +77,7 @@ def test_a_claim_denied_on_its_re_creation_stops_nothing_and_reserves_nothing() 
         await begin(world, 1, quota=OFTEN)
         before = await world.instance("web-0")
         inside = milo_of(world).inside()
-        # Somebody took the room meanwhile.
+        # Another claim took the room meanwhile.
         await drop_claim(world)
         await make_claim(world, "greedy", cell="", requests=dict(BUDGET))
         await world.sleep(300)
@@ -97,7 +96,7 @@ def test_a_claim_denied_on_its_re_creation_stops_nothing_and_reserves_nothing() 
 def test_a_milo_that_reaps_claims_is_not_fought() -> None:
     async def scenario(world: World) -> None:
         await world.add_milo()
-        milo_of(world).milo.knobs.reaper = True
+        milo_of(world).milo.options.reaper = True
         world.start_neighbours()
         process = enforcing(world, quota=OFTEN)
         process.start()
@@ -292,7 +291,7 @@ def test_a_sweep_that_would_take_too_much_needs_the_same_finding_twice() -> None
 def test_a_cell_that_comes_up_empty_for_a_while_costs_no_claim() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 12)
-        before = {name: uid_of(found) for name, found in (await claims(world)).items()}
+        before = {name: uid_of(claim) for name, claim in (await claims(world)).items()}
         # As after a restore from an empty backup, live reads and all; then it is as it was.
         await world.stop_neighbours()
         kept = world.planes[CELL]
@@ -307,7 +306,7 @@ def test_a_cell_that_comes_up_empty_for_a_while_costs_no_claim() -> None:
         world.planes[CELL] = kept
         await empty.close()
         await world.sleep(1200)
-        after = {name: uid_of(found) for name, found in (await claims(world)).items()}
+        after = {name: uid_of(claim) for name, claim in (await claims(world)).items()}
         assert after == before
         assert claim_writes(world, "delete") == []
 
@@ -333,7 +332,7 @@ def test_a_namespace_that_has_gone_does_not_keep_its_claims() -> None:
 
 
 @pytest.mark.spec("C-80")
-def test_a_claim_whose_project_cannot_be_told_any_more_is_reported_as_orphaned() -> None:
+def test_a_claim_without_a_resolvable_project_is_reported_as_orphaned() -> None:
     async def scenario(world: World) -> None:
         process = await begin(world, 1)
         await process.kill()

@@ -33,11 +33,10 @@ from cell_builders.quota_scenes import (
 )
 from cell_builders.world import Process, World, condition_of, play, uid_of
 
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.wire import Json, JsonObject, decode_object
-from compute_sim_planes.fault_links import LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point
+from compute_cell_operator.planes import CELL, INSTANCE
+from compute_operator_kit.core.json import Json, JsonObject, decode_json_object
+from compute_sim_planes.faults.links import LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Commit, Injected
 from compute_sim_planes.milo.kinds import GRANTS
 from compute_sim_planes.milo.testing import a_grant
@@ -137,7 +136,7 @@ def test_a_lost_reply_to_any_write_of_a_claim_is_read_before_it_is_sent_again(
 @pytest.mark.fault("A6")
 @pytest.mark.parametrize("verb", ["update", "patch"])
 def test_a_crash_between_the_grant_and_the_gate_strands_nothing(verb: str) -> None:
-    """The status that says so is written, then the gate is patched: dead before either."""
+    """The status with the grant is written, then the gate is patched: dead before either."""
     at = Point(plane=CELL, verb=verb, kind=INSTANCE.kind, nth=2 if verb == "update" else 1)
     done = play(life_of_a_slot, Fault("A6", Action.CRASH_BEFORE, at), has_networking=False)
     assert list(done.history.of(Injected)), "the fault never took effect"
@@ -170,7 +169,7 @@ def test_a_crash_at_the_release_of_a_slot_that_is_wanted_again(action: Action) -
     assert_quota_is_safe(done)
 
 
-# --- findings and whom they hold for --------------------------------------------------------------
+# --- results and the Instance they hold for -------------------------------------------------------
 
 
 @pytest.mark.spec("Q-49")
@@ -200,7 +199,7 @@ def test_an_instance_resized_after_its_grant_was_seen_waits_for_a_grant_of_its_s
         world.injector.arm(Fault("busy", Action.ERROR, at, conflict))
         await world.deliver("web", 1)
         await world.eventually(says(world, "True", "QuotaAvailable"))
-        found = await world.instance("web-0")
+        instance = await world.instance("web-0")
         containers: list[Json] = [
             {
                 "name": "app",
@@ -214,7 +213,7 @@ def test_an_instance_resized_after_its_grant_was_seen_waits_for_a_grant_of_its_s
         await world.eventually(says(world, "False", "QuotaExceeded"))
         await world.sleep(60)
         assert await is_gated(world)
-        assert uid_of(await world.instance("web-0")) == uid_of(found)
+        assert uid_of(await world.instance("web-0")) == uid_of(instance)
 
     done = play(scenario, has_networking=False)
     assert_quota_is_safe(done, times(1))
@@ -226,18 +225,18 @@ def test_an_instance_resized_after_its_grant_was_seen_waits_for_a_grant_of_its_s
 def adoptions_of_the_dead(world: World) -> list[str]:
     """Claims that were handed to an Instance that did not exist at that moment."""
     living: set[str] = set()
-    found: list[str] = []
+    adopted: list[str] = []
     for commit in world.history.of(Commit):
         if commit.kind == INSTANCE.kind and commit.plane == CELL:
             if not commit.after:
-                living.discard(uid_of(decode_object(commit.before)))
+                living.discard(uid_of(decode_json_object(commit.before)))
             else:
-                living.add(uid_of(decode_object(commit.after)))
+                living.add(uid_of(decode_json_object(commit.after)))
         elif commit.kind == "ResourceClaim" and commit.before and commit.after:
-            before, after = decode_object(commit.before), decode_object(commit.after)
+            before, after = decode_json_object(commit.before), decode_json_object(commit.after)
             if recorded_uid(before) != recorded_uid(after) not in living:
-                found.append(commit.key)
-    return found
+                adopted.append(commit.key)
+    return adopted
 
 
 @pytest.mark.spec("Q-50")
@@ -246,8 +245,8 @@ def test_two_workers_one_with_a_stale_cache_never_fight_over_a_claim() -> None:
     async def scenario(world: World) -> None:
         await begin(world, 2)
         before = await claims(world)
-        # Somebody undecided keeps the watch of claims open, so that both see every hand-over.
-        milo_of(world).milo.knobs.pause()
+        # An undecided Instance keeps the watch of claims open, so that both see every adoption.
+        milo_of(world).milo.options.pause()
         await world.deliver("api", 1)
         enforcing(world, "second").start()
         await world.sleep(5)
@@ -287,9 +286,10 @@ def test_a_release_begun_before_an_adoption_deletes_nothing() -> None:
         world.injector.arm(Fault("slow", Action.DELAY, at, slow))
         await world.scale("web", 0)
         await world.eventually(world.has_instances)
+        await world.sleep(0.5)  # the release begins in the moment in which the Instance is gone
         await world.scale("web", 1)
         enforcing(world, "second").start()
-        assert await world.eventually(records(world)) < 4
+        assert await world.eventually(records(world)) < 3.5
         await world.sleep(60)
         assert [one.status for one in claim_writes(world, "delete")] == [409]
         assert uid_of((await claims(world))["instance-web-0"]) == uid_of(before)
@@ -323,8 +323,8 @@ def test_after_an_outage_of_any_length_everything_that_waited_begins_by_one_prob
         heal(world)
         await world.eventually(records(world, "web-0"), within=37)
         await world.eventually(records(world, "api-0"), within=5)
-        wanted = ("instance-web-0", "instance-web-1", "instance-api-0")
-        await world.eventually(has_claims(world, *wanted), within=5)
+        expected = ("instance-web-0", "instance-web-1", "instance-api-0")
+        await world.eventually(has_claims(world, *expected), within=5)
 
     done = play(scenario, has_networking=False)
     assert_quota_is_safe(done)
@@ -347,8 +347,8 @@ def test_a_project_that_is_away_delays_no_other() -> None:
         await world.create(CELL, a_deployment_document("api", 1, namespace=f"ns-{uid}"))
 
         async def is_granted() -> bool:
-            found = await world.find(CELL, INSTANCE, "api-0", f"ns-{uid}")
-            return found is not None and condition_of(found, "QuotaGranted")[0] == "True"
+            instance = await world.find(CELL, INSTANCE, "api-0", f"ns-{uid}")
+            return instance is not None and condition_of(instance, "QuotaGranted")[0] == "True"
 
         assert await world.eventually(is_granted) < 5
 
@@ -362,13 +362,13 @@ def test_a_restart_while_denied_changes_no_word_and_attempts_nothing_before_its_
         await world.deliver("web", 1)
         await world.eventually(says(world, "False", "QuotaExceeded"))
         await world.sleep(10)
-        told = await quota_of(world)
+        reported = await quota_of(world)
         await process.kill()
         second = enforcing(world, "second")
         second.start()
         for _ in range(20):
             await world.sleep(1)
-            assert await quota_of(world) == told
+            assert await quota_of(world) == reported
         assert claim_writes(world, identity="second") == []
         assert second.reasons(kind=INSTANCE) == []
         await milo_of(world).grant(times(1), "more")

@@ -1,4 +1,4 @@
-"""Objects that bypassed admission: whatever they hold, a pass reads, decides and reports.
+"""Objects that bypassed admission: whatever they hold, a reconcile ends with a status.
 
 Generated bodies go through the real caches, indexes and steps; nothing may raise, and what comes
 out must be what an API server can store.
@@ -13,20 +13,19 @@ import pytest
 from cell_builders.candidates import UID
 from hypothesis import given
 
-from compute_cell_operator.deployment import mapping
-from compute_cell_operator.deployment.observe import Surroundings, observe
-from compute_cell_operator.deployment.plan.decision import decide
+from compute_cell_operator.deployment import watches
+from compute_cell_operator.deployment.observe import DeploymentContext, observe
+from compute_cell_operator.deployment.plan import decide
 from compute_cell_operator.deployment.status import report
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.network.caches import WATCHED
-from compute_cell_operator.network.state import State
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.intents import SetStatus
-from compute_operator_kit.keys import Kind, ObjectKey, Role
-from compute_operator_kit.objects import Snapshot, parse_object
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
-from compute_operator_kit.wire import JsonObject, JsonValue, decode_object, encode
+from compute_cell_operator.network.state import NetworkingState
+from compute_cell_operator.network.watches import CACHED_KINDS
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
+from compute_operator_kit.core.json import JsonObject, JsonValue, decode_json_object, encode
+from compute_operator_kit.core.keys import Kind, ObjectKey, Role
+from compute_operator_kit.core.objects import Snapshot, parse_object
+from compute_operator_kit.intents.intents import SetStatus
+from compute_operator_kit.intents.outcomes import Applied
+from compute_operator_kit.testing.fakes import FakeCaches, a_snapshot, a_store
 
 NOW = datetime(2026, 6, 20, tzinfo=UTC)
 NAMES = ("spec", "status", "template", "controller", "conditions", "scaleSettings", "minReplicas")
@@ -53,9 +52,9 @@ def key_of(kind: Kind, name: str) -> ObjectKey:
 
 
 def stored(key: ObjectKey, metadata: JsonObject, spec: JsonValue, status: JsonValue) -> Snapshot:
-    """An object whose spec and status may be anything."""
+    """An object with any spec and status."""
     valid = a_snapshot(key, metadata).decode()
-    body = decode_object(encode({**valid, "spec": spec, "status": status}))
+    body = decode_json_object(encode({**valid, "spec": spec, "status": status}))
     return parse_object(key.plane, key.kind, body, None).snapshot
 
 
@@ -64,13 +63,13 @@ def stored(key: ObjectKey, metadata: JsonObject, spec: JsonValue, status: JsonVa
     spec=anything,
     status=anything,
     instances=st.lists(st.tuples(anything, anything), max_size=3),
-    networking=st.sampled_from(State),
+    networking=st.sampled_from(NetworkingState),
 )
-def test_whatever_is_stored_a_pass_ends_with_a_status(
+def test_whatever_is_stored_a_reconcile_ends_with_a_status(
     spec: JsonValue,
     status: JsonValue,
     instances: list[tuple[JsonValue, JsonValue]],
-    networking: State,
+    networking: NetworkingState,
 ) -> None:
     deployment = stored(key_of(DEPLOYMENT, "web"), {"uid": str(UID)}, spec, status)
     present = [
@@ -78,15 +77,15 @@ def test_whatever_is_stored_a_pass_ends_with_a_status(
         for n, (one, other) in enumerate(instances)
     ]
     stores = [
-        a_store(CELL, DEPLOYMENT, [deployment], indexes=mapping.DEPLOYMENT_INDEXES),
-        a_store(CELL, INSTANCE, present, indexes=mapping.INSTANCE_INDEXES),
+        a_store(CELL, DEPLOYMENT, [deployment], indexes=watches.DEPLOYMENT_INDEXES),
+        a_store(CELL, INSTANCE, present, indexes=watches.INSTANCE_INDEXES),
         a_store(CELL, NAMESPACE),
-        *(a_store(CELL, item.kind, indexes=item.indexes) for item in WATCHED),
+        *(a_store(CELL, item.kind, indexes=item.indexes) for item in CACHED_KINDS),
     ]
     caches = FakeCaches(stores, {CELL: Role.HOME})
-    seen = observe(deployment.key, caches, Surroundings(networking, "DFW"))
+    seen = observe(deployment.key, caches, DeploymentContext(networking, "DFW"))
     assert seen is not None
-    told = report(seen, decide(seen), Applied(), NOW)
-    (written,) = [intent for intent in told if isinstance(intent, SetStatus)]
+    reported = report(seen, decide(seen), Applied(), NOW)
+    (written,) = [intent for intent in reported if isinstance(intent, SetStatus)]
     assert encode(written.status)
     assert written.status["observedGeneration"] == 1

@@ -12,9 +12,9 @@ from typing import Final
 from cell_builders.storyteller import Storyteller, assert_golden, describe
 from cell_builders.world import QUOTA_ON, World, play, settings_of, uid_of
 
-from compute_cell_operator.plane_names import HUB
-from compute_operator_kit.wire import member_object
-from compute_sim_planes.fault_plans import Action, Fault, Point
+from compute_cell_operator.planes import HUB
+from compute_operator_kit.core.json import member_object
+from compute_sim_planes.faults.plans import Action, Fault, Point
 from compute_sim_planes.history import Request
 
 GOLDEN: Final = Path(__file__).parent / "golden"
@@ -23,7 +23,7 @@ RECORDED: Final = "compute.datumapis.com/instance-uid"
 
 async def begin(world: World) -> None:
     await world.add_milo()
-    world.provider.knobs.start_delay = timedelta()
+    world.provider.options.start_delay = timedelta()
     world.start_neighbours()
     await world.federate()
 
@@ -40,43 +40,43 @@ async def assert_whole(world: World, *names: str) -> None:
     assert sorted(claims) == sorted(f"instance-{name}" for name in names)
     for name in names:
         uid = uid_of(await world.instance(name))
-        for found in (await world.copy(name), claims[f"instance-{name}"]):
-            metadata = member_object(found, "metadata")
+        for document in (await world.copy(name), claims[f"instance-{name}"]):
+            metadata = member_object(document, "metadata")
             assert member_object(metadata, "annotations")[RECORDED] == uid
 
 
 def test_hub_away_for_an_hour() -> None:
     async def scenario(world: World) -> None:
-        told = Storyteller(world)
+        story = Storyteller(world)
         await begin(world)
         start(world)
-        told.say("two replicas come up, the hub beside them")
+        story.say("two replicas come up, the hub beside them")
         await world.deliver("web", 2)
         await world.eventually(world.is_converged)
         await world.sleep(10)
-        told.note()
-        told.say("the hub goes away; a new image rolls through the cell")
+        story.note()
+        story.say("the hub goes away; a new image rolls through the cell")
         world.links[HUB].cut()
         await world.set_image("web", "2.0")
         await world.sleep(30)
         assert await world.is_converged()
-        told.note()
-        told.say("one replica is enough, still without a hub")
+        story.note()
+        story.say("one replica is enough, still without a hub")
         await world.scale("web", 1)
         await world.sleep(30)
-        told.note()
-        told.say("an hour passes")
+        story.note()
+        story.say("an hour passes")
         await world.sleep(3600)
-        told.note()
-        told.say("the hub is back: it hears what is true now, and nothing of what was between")
+        story.note()
+        story.say("the hub is back: it hears what is true now, and nothing of what was between")
         world.links[HUB].heal()
         await world.sleep(120)
-        told.note()
+        story.note()
         await assert_whole(world, "web-0")
-        told.say("and then it is quiet")
+        story.say("and then it is quiet")
         await world.sleep(3600)
-        told.note()
-        texts.append(told.text())
+        story.note()
+        texts.append(story.text())
 
     texts: list[str] = []
     play(scenario)
@@ -97,7 +97,7 @@ def test_operator_killed_at_each_step() -> None:
 def _evaluate_slowly(world: World) -> None:
     """What is shown while quota is pending is written too, so that a crash can follow it."""
     assert world.milo is not None
-    world.milo.milo.knobs.evaluation_delay = timedelta(seconds=1)
+    world.milo.milo.options.evaluation_delay = timedelta(seconds=1)
 
 
 def _writes_of_a_first_rollout() -> list[Request]:

@@ -74,10 +74,10 @@ def test_the_story_is_as_it_was_reviewed(name: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_order_of_things_ends_the_same(name: str, seed: int) -> None:
-    told, other = RolloutWorld(seed=1), RolloutWorld(seed=seed)
-    STORIES[name](told)
+    first, other = RolloutWorld(seed=1), RolloutWorld(seed=seed)
+    STORIES[name](first)
     STORIES[name](other)
-    assert {o: found.template for o, found in other.instances.items()} == {
-        o: found.template for o, found in told.instances.items()
+    assert {o: instance.template for o, instance in other.instances.items()} == {
+        o: instance.template for o, instance in first.instances.items()
     }
-    assert all(found.is_ready for found in other.instances.values())
+    assert all(instance.is_ready for instance in other.instances.values())

@@ -6,8 +6,8 @@ import pytest
 
 from compute_api_types import labels
 from compute_cell_operator.finalizers import KNOWN, describe_hold
-from compute_operator_kit.keys import Uid
-from compute_operator_kit.objects import Metadata
+from compute_operator_kit.core.keys import Uid
+from compute_operator_kit.core.objects import Metadata
 
 DELETED = "2026-06-20T08:00:00Z"
 

@@ -1,4 +1,4 @@
-"""Who speaks in events, and that nothing an event does can fail a pass (cell.md 14)."""
+"""Recorders of events by kind, and that a failing event never fails a reconcile (cell.md 14)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.serving import VOICES
-from compute_operator_kit.errors import ForbiddenError
-from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Uid
-from compute_operator_kit.kube import AlreadyExists
-from compute_operator_kit.objects import Absent, Snapshot
-from compute_operator_kit.recorders import Recorders
-from compute_operator_kit.testing import FakeClock
-from compute_operator_kit.wire import JsonMapping
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
+from compute_cell_operator.process import EVENT_SOURCES
+from compute_operator_kit.client.interface import AlreadyExists
+from compute_operator_kit.core.errors import ForbiddenError
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Uid
+from compute_operator_kit.core.objects import Absent, Snapshot
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.telemetry.event_recorders import EventRecorders
+from compute_operator_kit.telemetry.events import EventClient, EventSource
+from compute_operator_kit.testing.fakes import FakeClock
 
 
 @dataclass(slots=True)
@@ -39,17 +38,19 @@ class Written:
         raise AssertionError(f"nothing is repeated here: {key} {body}")
 
 
-def an_event(kind: Kind, message: str = "hello") -> Emit:
+def an_event(kind: Kind, message: str = "hello") -> RecordEvent:
     namespace = "ns-1" if kind.namespaced else ""
-    return Emit(ObjectKey(CELL, kind, namespace, "web"), Uid("u-1"), "Scaled", message, "Acting")
+    return RecordEvent(
+        ObjectKey(CELL, kind, namespace, "web"), Uid("u-1"), "Scaled", message, "Acting"
+    )
 
 
-async def tell(port: Events | None, *emits: Emit) -> None:
-    def find(_: PlaneName) -> Events | None:
+async def tell(port: EventClient | None, *emits: RecordEvent) -> None:
+    def find(_: PlaneName) -> EventClient | None:
         return port
 
-    own = Reporter("compute-cell-operator", "pod-1")
-    recorders = Recorders.speaking_as(own, VOICES, find, FakeClock())
+    own = EventSource("compute-cell-operator", "pod-1")
+    recorders = EventRecorders.for_kinds(own, EVENT_SOURCES, find, FakeClock())
     running = [asyncio.create_task(recorder.run()) for recorder in recorders]
     for emit in emits:
         recorders.record(emit)
@@ -61,7 +62,7 @@ async def tell(port: Events | None, *emits: Emit) -> None:
             await task
 
 
-async def test_each_kind_has_a_voice_of_its_own() -> None:
+async def test_each_kind_has_its_own_reporting_component() -> None:
     port = Written()
     await tell(port, an_event(INSTANCE), an_event(DEPLOYMENT), an_event(NAMESPACE))
     assert sorted(str(body["reportingComponent"]) for body in port.bodies) == [

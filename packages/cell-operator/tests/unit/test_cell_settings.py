@@ -8,9 +8,9 @@ import pytest
 
 from compute_cell_operator.__main__ import main
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.configuration import ConfigurationError, validate_settings
-from compute_operator_kit.settings import API_VERSION
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.config.loader import ConfigurationError, validate_settings
+from compute_operator_kit.config.settings import API_VERSION
+from compute_operator_kit.core.json import Json, JsonObject
 
 CELL: JsonObject = {"name": "dfw-1", "cityCode": "DFW"}
 KARMADA: JsonObject = {"mode": "karmada", "kubeconfigPath": "/hub"}
@@ -30,23 +30,23 @@ def refusal(**sections: Json) -> str:
 
 
 def test_a_federated_cell_acts_in_namespaces_of_projects_only() -> None:
-    found = settings()
-    assert found.is_federated
-    assert found.is_quota_enforced
-    assert found.is_in_scope("ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10")
-    assert not found.is_in_scope("default")
-    files = dict(found.configured_files())
+    parsed = settings()
+    assert parsed.is_federated
+    assert parsed.is_quota_enforced
+    assert parsed.is_in_scope("ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10")
+    assert not parsed.is_in_scope("default")
+    files = dict(parsed.configured_files())
     assert files["quota.kubeconfigPath"] == Path("/quota")
 
 
 def test_a_single_cluster_acts_everywhere() -> None:
-    found = settings(federation={"mode": "none"}, quota={"mode": "disabled"})
-    assert found.is_in_scope("default")
-    assert "quota.kubeconfigPath" not in dict(found.configured_files())
+    parsed = settings(federation={"mode": "none"}, quota={"mode": "disabled"})
+    assert parsed.is_in_scope("default")
+    assert "quota.kubeconfigPath" not in dict(parsed.configured_files())
 
 
 @pytest.mark.parametrize(
-    ("sections", "told"),
+    ("sections", "expected"),
     [
         ({"cell": {}}, "cell.name: is required"),
         ({"cell": {"name": "DFW_1"}}, "cell.name: expected a DNS label"),
@@ -60,14 +60,14 @@ def test_a_single_cluster_acts_everywhere() -> None:
         ({"federation": {**KARMADA, "sweepInterval": "1s"}}, "federation.sweepInterval"),
     ],
 )
-def test_a_wrong_file_is_refused_naming_the_field(sections: JsonObject, told: str) -> None:
-    assert told in refusal(**sections)
+def test_a_wrong_file_is_refused_naming_the_field(sections: JsonObject, expected: str) -> None:
+    assert expected in refusal(**sections)
 
 
 def test_a_cell_called_single_is_one_without_federation() -> None:
     cell: JsonObject = {"name": "single"}
-    found = settings(cell=cell, federation={"mode": "none"}, quota={"mode": "disabled"})
-    assert found.cell.name == "single"
+    parsed = settings(cell=cell, federation={"mode": "none"}, quota={"mode": "disabled"})
+    assert parsed.cell.name == "single"
 
 
 def test_version_and_check_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,12 @@
-"""The command for a cell that never returns: lists, and on demand removes, what it left on the hub
-and in the projects (operations.md 8.1).
+"""The `decommission` command: lists and deletes the hub copies and quota claims of a cell that
+never returns (operations.md 8.1).
 
 ```
-command   arguments, credentials, exit code       finding   what is left, page by page
-removal   deletes it, by UID, and says what became of each
+command     arguments, credentials, exit code
+discovery   copies and claims that the cell left, page by page
+removal     deletes them by UID and prints the outcome of each
 ```
 
-Nothing infers that a cell is gone for good: a person says so, here. The cell itself, its Lease and
-its configuration are not needed, and the mass-delete guard does not apply: the list is what the
-person confirms.
+Only a person decides that a cell is gone for good. The cell itself, its Lease and its configuration
+are not needed, and the mass-delete guard does not apply: the person confirms the list.
 """

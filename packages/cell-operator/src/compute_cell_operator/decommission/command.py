@@ -1,7 +1,7 @@
 """`compute-cell-operator decommission`: its arguments, its credentials and its exit code.
 
 ```
-0  everything was listed, or is gone       1  something was unreadable or failed: run it again
+0  all objects were listed or deleted      1  one was unreadable or failed: run it again
 2  refused, nothing was written: a bad name, a bad kubeconfig, a Cluster that exists or cannot be
    read
 ```
@@ -19,21 +19,21 @@ from urllib.parse import urlsplit
 
 from compute_api_types import labels, names
 from compute_api_types.neighbours import karmada
-from compute_cell_operator.decommission.removal import Means, Removal
-from compute_cell_operator.plane_names import HUB
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.configuration import ConfigurationError
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
-from compute_operator_kit.keys import Kind, ObjectKey, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.objects import Absent
-from compute_operator_kit.process import ExitCode
-from compute_operator_kit.strict_yaml import Problem
+from compute_cell_operator.decommission.removal import Removal, RemovalDeps
+from compute_cell_operator.planes import HUB
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
+from compute_operator_kit.config.loader import ConfigurationError
+from compute_operator_kit.config.strict_yaml import Problem
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.errors import ReconcileError
+from compute_operator_kit.core.keys import Kind, ObjectKey, Role
+from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.process.lifecycle import ExitCode
 from compute_quota_client import QuotaAuthError, QuotaClient, QuotaSettings, QuotaUsageError
 
 VERB: Final = "decommission"
@@ -46,29 +46,29 @@ CONTROLLER: Final = "decommission"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the person asked for."""
+    """The parsed arguments."""
 
     cell: str
     hub_kubeconfig: Path
-    quota_kubeconfig: Path | None  # None: claims are left alone, in so many words
+    quota_kubeconfig: Path | None  # None by `--no-claims`: claims are left alone
     projects: tuple[str, ...] = ()
     is_executed: bool = False
 
 
 def parse_command(program: str, arguments: Sequence[str]) -> Command:
-    """The arguments after the verb; a bad one ends the process with exit code 2, saying why."""
+    """The arguments after the verb; a bad one ends the process with exit code 2 and its reason."""
     parser = _build_parser(program)
-    found = parser.parse_args(arguments)
-    for name, values in (("--cell", [found.cell]), ("--project", found.project)):
+    parsed = parser.parse_args(arguments)
+    for name, values in (("--cell", [parsed.cell]), ("--project", parsed.project)):
         for value in values:
             if not names.is_dns_label(value):
                 parser.error(f"argument {name}: {value!r} is no DNS label")
     return Command(
-        cell=found.cell,
-        hub_kubeconfig=found.hub_kubeconfig,
-        quota_kubeconfig=found.quota_kubeconfig,
-        projects=tuple(found.project),
-        is_executed=found.execute,
+        cell=parsed.cell,
+        hub_kubeconfig=parsed.hub_kubeconfig,
+        quota_kubeconfig=parsed.quota_kubeconfig,
+        projects=tuple(parsed.project),
+        is_executed=parsed.execute,
     )
 
 
@@ -96,9 +96,9 @@ def _build_parser(program: str) -> argparse.ArgumentParser:
 
 
 async def run_command(
-    command: Command, user_agent: str, clock: Clock, say: Callable[[str], None]
+    command: Command, user_agent: str, clock: Clock, write_line: Callable[[str], None]
 ) -> ExitCode:
-    """Does what was asked for over real connections.
+    """Runs the command over real connections.
 
     Raises:
         ConfigurationError: a kubeconfig is refused.
@@ -106,46 +106,48 @@ async def run_command(
     async with AsyncExitStack() as stack:
         hub = await _open_hub(stack, command, user_agent, clock)
         quota = await _open_quota(stack, command, user_agent)
-        return await decommission(command, Means(hub, quota, clock, say))
+        return await decommission(command, RemovalDeps(hub, quota, clock, write_line))
 
 
-async def decommission(command: Command, means: Means) -> ExitCode:
-    """Does what was asked for, over whatever connections."""
-    refusal = await _find_refusal(command.cell, means.hub)
+async def decommission(command: Command, deps: RemovalDeps) -> ExitCode:
+    """Runs the command over any connections."""
+    refusal = await _find_refusal(command.cell, deps.hub)
     if refusal is not None:
-        means.say(refusal)
+        deps.write_line(refusal)
         return ExitCode.REFUSED
-    removal = Removal(command.cell, means, is_executed=command.is_executed)
+    removal = Removal(command.cell, deps, is_executed=command.is_executed)
     is_complete = await removal.run(command.projects)
     return ExitCode.CLEAN if is_complete else ExitCode.FATAL
 
 
-async def _find_refusal(cell: str, hub: Kube) -> str | None:
-    """Why nothing may be removed: only a Cluster that is known not to exist is gone for good."""
+async def _find_refusal(cell: str, hub: KubeClient) -> str | None:
+    """Why nothing may be deleted: only a cell without a Karmada Cluster is gone for good."""
     try:
-        found = await hub.get(ObjectKey(HUB, CLUSTER, "", cell))
+        cluster = await hub.get(ObjectKey(HUB, CLUSTER, "", cell))
     except ReconcileError as error:
         return f"refused: Cluster {cell!r} cannot be read: {error}"
-    if isinstance(found, Absent):
+    if isinstance(cluster, Absent):
         return None
     return f"refused: Cluster {cell!r} exists; delete it first, if the cell never returns"
 
 
-async def _open_hub(stack: AsyncExitStack, command: Command, user_agent: str, clock: Clock) -> Kube:
+async def _open_hub(
+    stack: AsyncExitStack, command: Command, user_agent: str, clock: Clock
+) -> KubeClient:
     credentials = FileCredentials.from_kubeconfig(command.hub_kubeconfig, clock=clock)
     session = await stack.enter_async_context(open_session())
-    found = urlsplit(credentials.server)
+    url = urlsplit(credentials.server)
     tls = Tls(lambda: credentials.ssl_context, credentials.server_hostname)
-    connection = Connection(
+    connection = RestConfig(
         plane=HUB,
         role=Role.HUB,
-        transport=AiohttpTransport(session, f"{found.scheme}://{found.netloc}", tls),
-        lane=Lane(HUB, clock),
+        transport=AiohttpTransport(session, f"{url.scheme}://{url.netloc}", tls),
+        lane=FlowControl(HUB, clock),
         credentials=credentials,
-        base_path=found.path.rstrip("/"),
+        base_path=url.path.rstrip("/"),
         user_agent=user_agent,
     )
-    return KubeHttp(connection, Writer(CONTROLLER, user_agent))
+    return HttpKubeClient(connection, FieldOwner(CONTROLLER, user_agent))
 
 
 async def _open_quota(

@@ -1,7 +1,7 @@
-"""Goes through what a cell left behind: says what is there, deletes it on demand, and counts.
+"""Removal of the objects that a cell left: prints each, deletes it with `--execute`, and counts.
 
-Every deletion carries the UID that was listed: what bears the name by then and is another stays.
-One that fails stops no other, and running it all again is harmless.
+Every deletion carries the UID that was listed, so that a new object of the same name is not
+deleted. A failed one stops no other, and the command can be run again.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from compute_cell_operator.decommission.finding import (
+from compute_cell_operator.decommission.discovery import (
     HUB,
-    Claim,
-    Copy,
-    Unread,
+    LeftClaim,
+    LeftCopy,
+    UnreadPlane,
     find_claims,
     find_copies,
     find_projects,
 )
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.kube import Kube, Preconditions
-from compute_operator_kit.printable import escape_unprintable
+from compute_operator_kit.client.interface import KubeClient, Preconditions
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.errors import ReconcileError
+from compute_operator_kit.core.text import escape_unprintable
 from compute_quota_client import NotOurs, QuotaClient, QuotaError
 
 WOULD_DELETE: Final = "would delete"
@@ -32,94 +32,94 @@ FAILED: Final = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What the command works with; `quota` is None where claims are left alone."""
+class RemovalDeps:
+    """Connections and output of the command; `quota` is None where claims are left alone."""
 
-    hub: Kube
+    hub: KubeClient
     quota: QuotaClient | None
     clock: Clock
-    say: Callable[[str], None]
+    write_line: Callable[[str], None]
 
 
 class Removal:
-    """One run over everything that one cell left."""
+    """One run over all objects of one cell."""
 
-    def __init__(self, cell: str, means: Means, *, is_executed: bool) -> None:
+    def __init__(self, cell: str, deps: RemovalDeps, *, is_executed: bool) -> None:
         self._cell = cell
-        self._means = means
+        self._deps = deps
         self._is_executed = is_executed
         self._totals: Counter[tuple[str, str]] = Counter()
 
     async def run(self, projects: Iterable[str]) -> bool:
-        """Copies first, then claims; whether everything was read and, if asked for, removed."""
-        for copy in await find_copies(self._means.hub, self._cell):
-            if isinstance(copy, Unread):
+        """Copies first, then claims; whether all were read and, with `--execute`, deleted."""
+        for copy in await find_copies(self._deps.hub, self._cell):
+            if isinstance(copy, UnreadPlane):
                 self._report_unread("copies", copy)
             else:
-                await self._treat_copy(copy)
-        if self._means.quota is not None:
-            await self._treat_claims(self._means.quota, projects)
-        self._say_totals()
+                await self._remove_copy(copy)
+        if self._deps.quota is not None:
+            await self._remove_claims(self._deps.quota, projects)
+        self._write_totals()
         return not any(outcome == FAILED for _, outcome in self._totals)
 
-    async def _treat_claims(self, quota: QuotaClient, named: Iterable[str]) -> None:
+    async def _remove_claims(self, quota: QuotaClient, named: Iterable[str]) -> None:
         projects = set(named)
-        for project in await find_projects(self._means.hub):
-            if isinstance(project, Unread):
+        for project in await find_projects(self._deps.hub):
+            if isinstance(project, UnreadPlane):
                 self._report_unread("claims", project)
             else:
                 projects.add(project)
-        found = find_claims(quota, sorted(projects), self._cell, self._means.clock)
-        async for claim in found:
-            if isinstance(claim, Unread):
+        claims = find_claims(quota, sorted(projects), self._cell, self._deps.clock)
+        async for claim in claims:
+            if isinstance(claim, UnreadPlane):
                 self._report_unread("claims", claim)
             else:
-                await self._treat_claim(quota, claim)
+                await self._remove_claim(quota, claim)
 
-    async def _treat_copy(self, copy: Copy) -> None:
+    async def _remove_copy(self, copy: LeftCopy) -> None:
         key, metadata = copy.snapshot.key, copy.snapshot.metadata
         outcome, cause = WOULD_DELETE, ""
         if self._is_executed:
             try:
-                # Absent by now is what was wanted.
-                await self._means.hub.delete(key, preconditions=Preconditions(metadata.uid))
+                # An absent copy is no error: it is deleted either way.
+                await self._deps.hub.delete(key, preconditions=Preconditions(metadata.uid))
                 outcome = DELETED
             except ReconcileError as error:
                 outcome, cause = FAILED, str(error)
         self._report("copies", HUB, f"{key.namespace}/{key.name}", metadata.uid, outcome, cause)
 
-    async def _treat_claim(self, quota: QuotaClient, claim: Claim) -> None:
-        found = claim.found
+    async def _remove_claim(self, quota: QuotaClient, left: LeftClaim) -> None:
+        claim = left.claim
         outcome, cause = WOULD_DELETE, ""
         if self._is_executed:
             try:
-                released = await quota.project(claim.project).release(
-                    found.namespace, found.name, uid=found.uid
+                released = await quota.project(left.project).release(
+                    claim.namespace, claim.name, uid=claim.uid
                 )
                 is_other = isinstance(released, NotOurs)
                 outcome = FAILED if is_other else DELETED
                 cause = "another claim bears its name now" if is_other else ""
             except QuotaError as error:
                 outcome, cause = FAILED, str(error)
-        name = f"{found.namespace}/{found.name}"
-        self._report("claims", claim.project, name, found.uid, outcome, cause)
+        name = f"{claim.namespace}/{claim.name}"
+        self._report("claims", left.project, name, claim.uid, outcome, cause)
 
-    # saying --------------------------------------------------------------------------------------
+    # output --------------------------------------------------------------------------------------
 
-    def _report_unread(self, kind: str, unread: Unread) -> None:
+    def _report_unread(self, kind: str, unread: UnreadPlane) -> None:
         self._report(kind, unread.plane, unread.what, "-", FAILED, unread.cause)
 
     def _report(
         self, kind: str, plane: str, name: str, uid: str, outcome: str, cause: str = ""
     ) -> None:
         self._totals[(kind, outcome)] += 1
-        told = f"{outcome}: {cause}" if cause else outcome
-        # Names and causes are foreign text: one object is one line, whatever it is called.
-        self._means.say(escape_unprintable(f"{plane} {name} {uid} {told}"))
+        result = f"{outcome}: {cause}" if cause else outcome
+        # Names and causes are foreign text: a line break in one must not forge a second line.
+        self._deps.write_line(escape_unprintable(f"{plane} {name} {uid} {result}"))
 
-    def _say_totals(self) -> None:
-        kinds = ("copies", "claims") if self._means.quota is not None else ("copies",)
+    def _write_totals(self) -> None:
+        kinds = ("copies", "claims") if self._deps.quota is not None else ("copies",)
         done = DELETED if self._is_executed else WOULD_DELETE
         for kind in kinds:
             counted = f"{self._totals[(kind, done)]} {done}, {self._totals[(kind, FAILED)]} failed"
-            self._means.say(f"{kind}: {counted}")
+            self._deps.write_line(f"{kind}: {counted}")

@@ -1,7 +1,8 @@
-"""WorkloadDeployment → Instances: creates, rolls, scales and removes them, one step at a time.
+"""The deployment controller: Instances of one WorkloadDeployment, created, rolled and removed.
 
 ```
-slots        which Instances belong to a deployment, and in which state each slot is (cell.md 5.2)
-plan/        surplus track · slot track · what both amount to             (cell.md 5.4)
+slots        Instances of a deployment and the state of each slot             (cell.md 5.2)
+plan/        surplus track, slot track, network and repairs, as intents       (cell.md 5.4)
+status/      counters, conditions and events                                  (cell.md 7)
 ```
 """

@@ -1,18 +1,26 @@
-"""The deployment controller, assembled: what wakes it, what it reads, and its steps."""
+"""The deployment controller: its watches, caches and reconcile, for `wiring`.
+
+Networking kinds are watched only where the setting allows them: a cell without them would wait for
+caches that never fill.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from compute_api_types import labels
-from compute_cell_operator.assembly import Tools
-from compute_cell_operator.deployment import mapping, observe, status
-from compute_cell_operator.deployment.observe import Seen, Surroundings
-from compute_cell_operator.deployment.plan.decision import Decision, decide
+from compute_cell_operator.delays import RESYNC
+from compute_cell_operator.dependencies import Dependencies
+from compute_cell_operator.deployment import observe, status, watches
+from compute_cell_operator.deployment.observe import DeploymentContext, ObservedDeployment
+from compute_cell_operator.deployment.plan import Decision, decide
 from compute_cell_operator.deployment.revisions import Revisions
-from compute_cell_operator.kinds import (
+from compute_cell_operator.indexes import keys_of_kind
+from compute_cell_operator.network.switch import NetworkingKinds
+from compute_cell_operator.network.watches import CACHED_KINDS as NETWORKING_KINDS
+from compute_cell_operator.planes import (
     DEPLOYMENT,
     INSTANCE,
     LOCATION,
@@ -22,95 +30,92 @@ from compute_cell_operator.kinds import (
     SUBNET,
     SUBNET_CLAIM,
 )
-from compute_cell_operator.network.caches import WATCHED as NETWORKING_WATCHED
-from compute_cell_operator.network.switch import Switch
 from compute_cell_operator.retries import RETRY
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.controller import Controller, Watch
-from compute_operator_kit.intents import Plan
-from compute_operator_kit.keys import ObjectKey, Role
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.parts import Part
-from compute_operator_kit.planes import Watched
-from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result, run_steps
+from compute_operator_kit.controller.registration import ControllerSetup
+from compute_operator_kit.controller.spec import Controller, Watch
+from compute_operator_kit.core.keys import ObjectKey, Role
+from compute_operator_kit.intents.intents import Plan
+from compute_operator_kit.intents.outcomes import Applied
+from compute_operator_kit.planes.registry import CachedKind
 
 NAME: Final = "deployment"
-WRITER: Final = Writer(NAME, labels.DEPLOYMENT_MANAGER)
-RESYNC: Final = timedelta(minutes=10)  # cell.md 2
+WRITER: Final = FieldOwner(NAME, labels.DEPLOYMENT_MANAGER)
 
 
 @dataclass(slots=True)
-class DeploymentSteps:
-    """The three files of the folder, as the kit calls them, for one pass: what was decided is told
-    in the same pass, and is not decided twice.
-    """
+class DeploymentReconciler:
+    """The steps of one reconcile; the status reports the decision of the plan, made once."""
 
     settings: CellSettings
-    networking: Switch
+    networking: NetworkingKinds
     revisions: Revisions
     _decision: Decision | None = None
 
-    def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
+    def observe(self, key: ObjectKey, caches: Caches) -> ObservedDeployment | None:
         if not self.settings.is_in_scope(key.namespace):
             return None
-        around = Surroundings(self.networking.state, self.settings.cell.city_code, self.revisions)
-        return observe.observe(key, caches, around)
+        context = DeploymentContext(
+            self.networking.state, self.settings.cell.city_code, self.revisions
+        )
+        return observe.observe(key, caches, context)
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
-        self._decision = decide(seen)
+    def plan(self, observed: ObservedDeployment, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
+        self._decision = decide(observed)
         return self._decision.plan
 
-    def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:
-        return status.report(seen, self._decision or decide(seen), applied, now)
+    def report(self, observed: ObservedDeployment, applied: Applied, now: datetime) -> Plan:
+        return status.report(observed, self._decision or decide(observed), applied, now)
 
 
-def build(tools: Tools) -> Part:
+def build(deps: Dependencies) -> ControllerSetup:
     revisions = Revisions()
 
-    async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        steps = DeploymentSteps(tools.settings, tools.networking, revisions)
+    async def reconcile(key: ObjectKey, work: ReconcileContext) -> Result:
+        steps = DeploymentReconciler(deps.settings, deps.networking, revisions)
         return await run_steps(steps, key, work)
 
-    def wake_all() -> None:
-        for key in mapping.wake_all(tools.reach.caches):
-            tools.reach.wake(NAME, key)
+    def enqueue_all() -> None:
+        for key in keys_of_kind(deps.context.caches, DEPLOYMENT):
+            deps.context.enqueue(NAME, key)
 
-    is_consulted = tools.networking.is_consulted
-    tools.networking.tell(wake_all)
+    is_consulted = deps.networking.is_consulted
+    deps.networking.add_listener(enqueue_all)
     controller = Controller(
         name=NAME,
-        writer=WRITER,
+        owner=WRITER,
         watches=(*OWN_WATCHES, *(NETWORKING_WATCHES if is_consulted else ())),
         reconcile=reconcile,
-        share=lambda key, _: key.namespace,
+        fairness_key=lambda key, _: key.namespace,
         resync=RESYNC,
         retry=RETRY,
-        deadline=tools.settings.clients.reconcile_timeout,
+        deadline=deps.settings.clients.reconcile_timeout,
         dropped_metric="compute_cell_dropped_events_total",
     )
-    return Part(
+    return ControllerSetup(
         controller=controller,
-        watched=(*OWN_WATCHED, *(NETWORKING_WATCHED if is_consulted else ())),
+        cached_kinds=(*OWN_KINDS, *(NETWORKING_KINDS if is_consulted else ())),
     )
 
 
 OWN_WATCHES: Final = (
     Watch(Role.HOME, DEPLOYMENT),
-    Watch(Role.HOME, INSTANCE, mapping.map_instance),
-    Watch(Role.HOME, NAMESPACE, mapping.map_namespace),
+    Watch(Role.HOME, INSTANCE, watches.map_instance),
+    Watch(Role.HOME, NAMESPACE, watches.map_namespace),
 )
-# Not needed: what cannot be read is a value, and deleting and scaling down go on without it.
+# Not needed: deleting and scaling down must go on while networking kinds cannot be read.
 NETWORKING_WATCHES: Final = (
-    Watch(Role.HOME, LOCATION, mapping.map_location, is_needed=False),
-    Watch(Role.HOME, NETWORK_BINDING, mapping.map_binding, is_needed=False),
-    Watch(Role.HOME, NETWORK_CONTEXT, mapping.map_context, is_needed=False),
-    Watch(Role.HOME, SUBNET_CLAIM, mapping.map_subnet, is_needed=False),
-    Watch(Role.HOME, SUBNET, mapping.map_subnet, is_needed=False),
+    Watch(Role.HOME, LOCATION, watches.map_location, is_needed=False),
+    Watch(Role.HOME, NETWORK_BINDING, watches.map_binding, is_needed=False),
+    Watch(Role.HOME, NETWORK_CONTEXT, watches.map_context, is_needed=False),
+    Watch(Role.HOME, SUBNET_CLAIM, watches.map_subnet, is_needed=False),
+    Watch(Role.HOME, SUBNET, watches.map_subnet, is_needed=False),
 )
-OWN_WATCHED: Final = (
-    Watched(Role.HOME, DEPLOYMENT, indexes=mapping.DEPLOYMENT_INDEXES),
-    Watched(Role.HOME, INSTANCE, indexes=mapping.INSTANCE_INDEXES),
-    Watched(Role.HOME, NAMESPACE),
+OWN_KINDS: Final = (
+    CachedKind(Role.HOME, DEPLOYMENT, indexes=watches.DEPLOYMENT_INDEXES),
+    CachedKind(Role.HOME, INSTANCE, indexes=watches.INSTANCE_INDEXES),
+    CachedKind(Role.HOME, NAMESPACE),
 )

@@ -1,102 +1,99 @@
-"""Reads caches: one WorkloadDeployment and everything around it in the cell, at one moment.
+"""Cache reads of one WorkloadDeployment, its Instances and its network, at one moment.
 
-Objects may have bypassed admission, so every field is read as if it could be anything. What cannot
-be read is a value of its own (`Unreadable`), never an empty list. Only Instances that belong to the
-deployment, or stand in its slots, are decoded: a pass must not grow with its neighbours.
+Objects may have bypassed admission, so a member of a wrong type counts as absent. A cache that is
+incomplete gives `Unreadable`, never an empty list: an empty list looks like a mass deletion. Only
+Instances of the deployment or in its slots are decoded, so that a reconcile does not grow with its
+neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from compute_api_types import conditions, names
+from compute_api_types import names
 from compute_api_types.template_hash import HashVerdict
-from compute_cell_operator.deployment.adoption import judge_instance
-from compute_cell_operator.deployment.revisions import Revisions
-from compute_cell_operator.deployment.slots import Candidate, Slots, derive_slots
-from compute_cell_operator.deployment.standing import (
-    read_echo,
-    read_gates,
-    read_standing_conditions,
+from compute_cell_operator.conditions import ReportedCondition, StoredStatus, read_conditions
+from compute_cell_operator.deployment.instance_digest import (
+    read_digest_conditions,
+    read_reported_hash,
 )
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, LOCATION, NAMESPACE
+from compute_cell_operator.deployment.revisions import Revisions
+from compute_cell_operator.deployment.slots import SlotInstance, Slots, derive_slots
+from compute_cell_operator.deployment.template import RenderedTemplate, derive_revision, render
+from compute_cell_operator.indexes import OWNER
+from compute_cell_operator.instance_facts import read_gates
 from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
-from compute_cell_operator.network.observe import NetworkSeen, observe_network
-from compute_cell_operator.network.state import State
-from compute_cell_operator.told import Told
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
-from compute_operator_kit.wire import (
+from compute_cell_operator.network.observe import ObservedNetwork, observe_network
+from compute_cell_operator.network.state import NetworkingState
+from compute_cell_operator.planes import DEPLOYMENT, INSTANCE, LOCATION, NAMESPACE
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.json import (
     JsonObject,
     member_int,
     member_list,
     member_object,
     member_text,
 )
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.objects import Metadata, Snapshot, Unreadable
 
-OWNER: Final = "owner"
-"""Index of Instances: uid of their controller."""
 SLOT_OF: Final = "slot-of"
-"""Index of Instances: `namespace/name` of the deployment whose slot their name is."""
+"""Index of Instances: `namespace/name` of the deployment that their name is a slot of."""
 
 
 @dataclass(frozen=True, slots=True)
-class FoundInstance:
-    """An Instance, as far as its deployment is concerned."""
+class DeploymentSpec:
+    """The spec of a WorkloadDeployment, but for its template."""
 
-    key: ObjectKey
-    metadata: Metadata
-    revision: HashVerdict  # of the template it was made from
-    echo: HashVerdict | None  # of the template the provider says it runs; None: it says nothing
-    gates: tuple[str, ...] = ()
+    city_code: str = ""
+    placement_name: str = ""
+    workload_name: str = ""
+    workload_uid: str = ""
+    min_replicas: int = 0
+    management_policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStatus:
+    """The stored status of a WorkloadDeployment."""
+
+    stored: StoredStatus
+    observed_generation: int = 0
+    desired_replicas: int = 0
+    updated_replicas: int = 0
     location: str = ""
-    interfaces: int = 0
-    conditions: tuple[Told, ...] = ()  # those in `standing.LOOKED_AT`
-    is_unmarked: bool = False  # another operator made it as asked; our hash is not beside it yet
-
-    def told(self, condition_type: str) -> Told | None:
-        return conditions.find(self.conditions, condition_type)
 
     @property
-    def is_ready(self) -> bool:
-        return conditions.is_true(self.conditions, conditions.READY)
+    def conditions(self) -> tuple[ReportedCondition, ...]:
+        return self.stored.conditions
 
 
 @dataclass(frozen=True, slots=True)
-class LocationsSeen:
-    """Locations of the deployment's city that are not going, sorted by name."""
+class ObservedLocations:
+    """Locations of the deployment's city that are not being deleted, sorted by name."""
 
     matching: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedDeployment:
     """One deployment at one moment."""
 
     key: ObjectKey
     metadata: Metadata
-    spec: JsonObject
-    status: JsonObject
-    slots: Slots
-    instances: Mapping[str, FoundInstance]  # by name: ours, and foreign ones in our slots
+    spec: DeploymentSpec
+    status: DeploymentStatus
+    template: RenderedTemplate
     template_hash: str
-    networking: State
-    locations: LocationsSeen | Unreadable  # nothing in it while networking is off
-    network: NetworkSeen | Unreadable  # the same
+    slots: Slots
+    networking: NetworkingState
+    locations: ObservedLocations | Unreadable  # empty while networking is off
+    network: ObservedNetwork | Unreadable  # empty while networking is off
     is_namespace_deleting: bool = False
-    cell_city: str = ""  # "" where the cell does not know its city
-    owned: tuple[FoundInstance, ...] = field(default=())
-
-    @property
-    def template(self) -> JsonObject:
-        return member_object(self.spec, "template")
-
-    @property
-    def city_code(self) -> str:
-        return member_text(self.spec, "cityCode")
+    cell_city: str = ""  # "" where it is not configured
+    owned: tuple[SlotInstance, ...] = ()  # `slots.owned`, derived once
 
     @property
     def is_deleting(self) -> bool:
@@ -105,135 +102,142 @@ class Seen:
     @property
     def desired(self) -> int:
         """How many Instances are to exist (cell.md 3)."""
-        if self.is_deleting:
-            return 0
-        return max(0, member_int(member_object(self.spec, "scaleSettings"), "minReplicas"))
-
-    @property
-    def last_location(self) -> str:
-        return member_text(member_object(self.status, "location"), "name")
-
-    def in_slot(self, ordinal: int) -> FoundInstance | None:
-        """The Instance of ours in a slot."""
-        candidate = self.slots.by_ordinal.get(ordinal)
-        return self.instances[candidate.name] if candidate is not None else None
+        return 0 if self.is_deleting else max(0, self.spec.min_replicas)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What is not in a cache: how this cell is configured, whether networking is on, and which
-    Instances are known to be of which template.
+class DeploymentContext:
+    """Inputs that are in no cache: the cell's configuration, the networking state, and template
+    hashes derived before.
     """
 
-    networking: State
+    networking: NetworkingState
     cell_city: str = ""
     revisions: Revisions = field(default_factory=Revisions)
 
 
-def observe(key: ObjectKey, caches: Caches, around: Surroundings) -> Seen | None:
-    """None where the deployment is absent, or a cache cannot be believed."""
-    deployment = caches.view(key.plane, DEPLOYMENT).get(key.namespace, key.name)
-    found = _find_instances(key, deployment, caches)
-    if not isinstance(deployment, Snapshot) or found is None:
+def observe(
+    key: ObjectKey, caches: Caches, context: DeploymentContext
+) -> ObservedDeployment | None:
+    """None where the deployment is absent, or a cache is incomplete."""
+    deployment = caches.lister(key.plane, DEPLOYMENT).get(key.namespace, key.name)
+    if not isinstance(deployment, Snapshot):
         return None
-    body = deployment.read()  # shared: nothing below, nor the plan, changes it
-    spec = member_object(body, "spec")
-    template = member_object(spec, "template")
-    revision = around.revisions.read(template)
-    instances = {one.key.name: _read_instance(one, template, revision.judge) for one in found}
-    slots = derive_slots(key.name, deployment.metadata.uid, map(_candidate, instances.values()))
-    is_on = around.networking is State.ON
-    return Seen(
+    snapshots = _observe_instances(key, deployment, caches)
+    if snapshots is None:
+        return None
+    body = deployment.read()  # shared with other readers: must not be changed
+    document = member_object(body, "spec")
+    spec = read_spec(document)
+    template = member_object(document, "template")
+    rendered = render(template)
+    revision = context.revisions.read(template)
+    instances = (_read_instance(one, rendered, revision.compare) for one in snapshots)
+    slots = derive_slots(key.name, deployment.metadata.uid, instances)
+    is_on = context.networking is NetworkingState.ON
+    return ObservedDeployment(
         key=key,
         metadata=deployment.metadata,
         spec=spec,
-        status=member_object(body, "status"),
+        status=read_status(member_object(body, "status")),
+        template=rendered,
+        template_hash=revision.hash,
         slots=slots,
-        instances=instances,
-        networking=around.networking,
-        locations=_observe_locations(key, spec, caches) if is_on else LocationsSeen(()),
+        networking=context.networking,
+        locations=_observe_locations(key, spec, caches) if is_on else ObservedLocations(()),
         network=observe_network(key, deployment.metadata.uid, template, caches)
         if is_on
-        else NetworkSeen(()),
+        else ObservedNetwork(()),
         is_namespace_deleting=_is_namespace_deleting(key, caches),
-        cell_city=around.cell_city,
-        template_hash=revision.hash,
-        owned=tuple(instances[one.name] for one in slots.owned),
+        cell_city=context.cell_city,
+        owned=slots.owned,
     )
 
 
-def _find_instances(
-    key: ObjectKey, deployment: Snapshot | Absent | Unreadable, caches: Caches
-) -> tuple[Snapshot, ...] | None:
-    """Those it controls and those in its slots, each once."""
-    if not isinstance(deployment, Snapshot):
-        return None
-    view = caches.view(key.plane, INSTANCE)
-    owned = view.by_index(OWNER, deployment.metadata.uid)
-    placed = view.by_index(SLOT_OF, f"{key.namespace}/{key.name}")
+def read_spec(spec: JsonObject) -> DeploymentSpec:
+    workload = member_object(spec, "workloadRef")
+    scale = member_object(spec, "scaleSettings")
+    return DeploymentSpec(
+        city_code=member_text(spec, "cityCode"),
+        placement_name=member_text(spec, "placementName"),
+        workload_name=member_text(workload, "name"),
+        workload_uid=member_text(workload, "uid"),
+        min_replicas=member_int(scale, "minReplicas"),
+        management_policy=member_text(scale, "instanceManagementPolicy"),
+    )
+
+
+def read_status(status: JsonObject) -> DeploymentStatus:
+    return DeploymentStatus(
+        stored=StoredStatus(status, read_conditions(status)),
+        observed_generation=member_int(status, "observedGeneration"),
+        desired_replicas=member_int(status, "desiredReplicas"),
+        updated_replicas=member_int(status, "updatedReplicas"),
+        location=member_text(member_object(status, "location"), "name"),
+    )
+
+
+def _observe_instances(
+    key: ObjectKey, deployment: Snapshot, caches: Caches
+) -> Iterable[Snapshot] | None:
+    """Instances that the deployment controls and those in its slots, each once."""
+    lister = caches.lister(key.plane, INSTANCE)
+    owned = lister.by_index(OWNER, deployment.metadata.uid)
+    placed = lister.by_index(SLOT_OF, f"{key.namespace}/{key.name}")
     if isinstance(owned, Unreadable) or isinstance(placed, Unreadable):
         return None
-    # A uid that was copied into another namespace makes nothing there ours.
-    found = (one for one in (*owned, *placed) if one.key.namespace == key.namespace)
-    return tuple({one.key: one for one in found}.values())
+    # An owner reference that was copied into another namespace makes no Instance there ours.
+    nearby = (one for one in (*owned, *placed) if one.key.namespace == key.namespace)
+    return {one.key: one for one in nearby}.values()
 
 
 def _read_instance(
-    snapshot: Snapshot, template: JsonObject, judge: Callable[[str], HashVerdict]
-) -> FoundInstance:
+    snapshot: Snapshot, rendered: RenderedTemplate, compare: Callable[[str], HashVerdict]
+) -> SlotInstance:
     body = snapshot.read()
     spec, status = member_object(body, "spec"), member_object(body, "status")
-    controller = member_object(spec, "controller")
-    judged = judge_instance(snapshot.metadata, spec, template, judge)
-    return FoundInstance(
+    revision = derive_revision(snapshot.metadata, spec, rendered, compare)
+    return SlotInstance(
         key=snapshot.key,
         metadata=snapshot.metadata,
-        revision=judged.verdict,
-        echo=_judge_echo(read_echo(status), controller, judged.verdict, judge),
-        is_unmarked=judged.is_unmarked,
-        gates=read_gates(controller),
+        revision=revision.verdict,
+        reported_revision=_derive_reported(spec, status, revision.verdict, compare),
+        gates=read_gates(spec),
         location=member_text(member_object(spec, "location"), "name"),
         interfaces=len(member_list(spec, "networkInterfaces")),
-        conditions=read_standing_conditions(status),
+        conditions=read_digest_conditions(status),
+        is_unmarked=revision.is_unmarked,
     )
 
 
-def _judge_echo(
-    echo: str, controller: JsonObject, own: HashVerdict, judge: Callable[[str], HashVerdict]
+def _derive_reported(
+    spec: JsonObject,
+    status: JsonObject,
+    own: HashVerdict,
+    compare: Callable[[str], HashVerdict],
 ) -> HashVerdict | None:
-    """A provider that echoes the Instance's own hash runs what the Instance is."""
-    if not echo:
+    """A provider that reports the Instance's own hash runs the Instance's own template."""
+    reported = read_reported_hash(status)
+    if not reported:
         return None
-    return own if echo == member_text(controller, "templateHash") else judge(echo)
-
-
-def _candidate(found: FoundInstance) -> Candidate:
-    return Candidate(found.metadata, found.revision, is_ready=found.is_ready)
+    recorded = member_text(member_object(spec, "controller"), "templateHash")
+    return own if reported == recorded else compare(reported)
 
 
 def _observe_locations(
-    key: ObjectKey, spec: JsonObject, caches: Caches
-) -> LocationsSeen | Unreadable:
-    city = member_text(spec, "cityCode")
-    found = caches.view(key.plane, LOCATION).by_index(LOCATIONS_BY_CITY, city)
-    if isinstance(found, Unreadable):
-        return found
-    present = (one.metadata.name for one in found if not one.metadata.is_deleting)
-    return LocationsSeen(tuple(sorted(present)))
+    key: ObjectKey, spec: DeploymentSpec, caches: Caches
+) -> ObservedLocations | Unreadable:
+    locations = caches.lister(key.plane, LOCATION).by_index(LOCATIONS_BY_CITY, spec.city_code)
+    if isinstance(locations, Unreadable):
+        return locations
+    present = (one.metadata.name for one in locations if not one.metadata.is_deleting)
+    return ObservedLocations(tuple(sorted(present)))
 
 
 def _is_namespace_deleting(key: ObjectKey, caches: Caches) -> bool:
-    """A Namespace that the cache does not have yet is no sign: kinds are not seen in one order."""
-    found = caches.view(key.plane, NAMESPACE).get("", key.namespace)
-    return isinstance(found, Snapshot) and found.metadata.is_deleting
-
-
-# --- indexes --------------------------------------------------------------------------------------
-
-
-def index_by_owner(metadata: Metadata, _: JsonObject) -> Iterable[str]:
-    controller = metadata.controller
-    return (controller.uid,) if controller is not None else ()
+    """A Namespace that is not cached yet is no sign of deletion: caches fill in any order."""
+    namespace = caches.lister(key.plane, NAMESPACE).get("", key.namespace)
+    return isinstance(namespace, Snapshot) and namespace.metadata.is_deleting
 
 
 def index_by_slot(metadata: Metadata, _: JsonObject) -> Iterable[str]:

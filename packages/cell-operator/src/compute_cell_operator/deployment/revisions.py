@@ -1,8 +1,7 @@
-"""The hash of a template, and whether Instances were made from it, remembered by what it says.
+"""Template hashes and comparisons with recorded hashes, cached by the content of the template.
 
-Hashing a template takes longer than the rest of a look at its deployment, which comes with every
-change of its Instances, and templates rarely change. What is remembered is known by its content, so
-it cannot be out of date.
+Hashing a template takes longer than the rest of a reconcile, which every change of an Instance
+causes, and templates rarely change. Entries are keyed by content, so none can be out of date.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from compute_api_types.template_hash import (
     derive_template_hash,
     judge_template_hash,
 )
-from compute_operator_kit.wire import JsonObject, encode
+from compute_operator_kit.core.json import JsonObject, encode
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-REMEMBERED: Final = 4096  # verdicts of 200 bytes; one or two for each deployment of a large cell
+MOST_ENTRIES: Final = 4096  # of 200 bytes; one or two for each deployment of a large cell
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What a template is to Instances."""
+    """One version of a template."""
 
-    hash: str  # what those made from it are to record
-    judge: Callable[[str], HashVerdict]  # what a recorded hash is to it
+    hash: str  # recorded on the Instances made from it
+    compare: Callable[[str], HashVerdict]  # a recorded hash with this version
 
 
 class Revisions:
-    """The last hashes and verdicts."""
+    """The hashes and comparisons used last."""
 
     def __init__(self) -> None:
         self._hashes: OrderedDict[bytes, str] = OrderedDict()
@@ -47,24 +46,24 @@ class Revisions:
 
     def read(self, template: JsonObject) -> Revision:
         content = blake2b(encode(template), digest_size=16).digest()
-        current = _recall(self._hashes, content, partial(derive_template_hash, template))
+        current = _cached(self._hashes, content, partial(derive_template_hash, template))
 
-        def judge(recorded: str) -> HashVerdict:
+        def compare(recorded: str) -> HashVerdict:
             if recorded == current:
                 return HashVerdict.CURRENT
             derive = partial(judge_template_hash, recorded, template)
-            return _recall(self._verdicts, (content, recorded), derive)
+            return _cached(self._verdicts, (content, recorded), derive)
 
-        return Revision(current, judge)
+        return Revision(current, compare)
 
 
-def _recall(known: OrderedDict[K, V], key: K, derive: Callable[[], V]) -> V:
-    """What is remembered, or derived and remembered; what was not asked for longest goes first."""
-    found = known.get(key)
-    if found is None:
-        found = known[key] = derive()
-        if len(known) > REMEMBERED:
-            known.popitem(last=False)
+def _cached(entries: OrderedDict[K, V], key: K, derive: Callable[[], V]) -> V:
+    """The entry, derived where it is missing; the least recently used one is evicted."""
+    value = entries.get(key)
+    if value is None:
+        value = entries[key] = derive()
+        if len(entries) > MOST_ENTRIES:
+            entries.popitem(last=False)
     else:
-        known.move_to_end(key)
-    return found
+        entries.move_to_end(key)
+    return value

@@ -1,15 +1,16 @@
-"""Which Instances belong to a deployment, and how each slot is doing. Pure (cell.md 5.2, 5.4).
+"""Slots of a deployment: the Instance in each of them, and its state. Pure (cell.md 5.2, 5.4).
 
 ```
  name web-0   web-1          web-x        web-2            web-3
- owner us     nobody, our    us           another uid      us
+ owner us     none, our      us           another uid      us
               uid label
  ──────────── ────────────── ──────────── ──────────────── ───────────────────────────
  slot 0       slot 1, owner  stray:       foreign in slot  slot 3: surplus, if 3 are
-              is restored    surplus      2: waited for    wanted
+              is restored    surplus      2: waited for    desired
 ```
 
-Ownership is what counts. A label may be wrong and is repaired; nothing is deleted for a label.
+Only the controller reference decides ownership. A label may be wrong and is repaired; an Instance
+deleted for its label could be another deployment's.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from compute_api_types import labels, names
+from compute_api_types import conditions, labels, names
 from compute_api_types.template_hash import HashVerdict
-from compute_operator_kit.keys import Uid
-from compute_operator_kit.objects import Metadata
+from compute_cell_operator.conditions import ReportedCondition
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Metadata
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """An Instance in the deployment's namespace, as far as planning needs it."""
+class SlotInstance:
+    """An Instance of the deployment, or another one in a slot of it."""
 
+    key: ObjectKey
     metadata: Metadata
-    revision: HashVerdict
-    is_ready: bool
+    revision: HashVerdict  # of the template it was made from
+    reported_revision: HashVerdict | None = None  # of the template its provider reports, if any
+    gates: tuple[str, ...] = ()
+    location: str = ""
+    interfaces: int = 0
+    conditions: tuple[ReportedCondition, ...] = ()  # those in `instance_digest.CONDITIONS`
+    is_unmarked: bool = False  # current by its content alone: it does not carry our hash yet
 
     @property
     def name(self) -> str:
@@ -40,9 +48,16 @@ class Candidate:
     def is_terminating(self) -> bool:
         return self.metadata.is_deleting
 
+    @property
+    def is_ready(self) -> bool:
+        return conditions.is_true(self.conditions, conditions.READY)
+
+    def condition(self, condition_type: str) -> ReportedCondition | None:
+        return conditions.find(self.conditions, condition_type)
+
 
 class Belonging(StrEnum):
-    """What an Instance is to a deployment."""
+    """Relation of an Instance to a deployment."""
 
     SLOT = "slot"
     UNOWNED_SLOT = "unowned slot"  # ours by label and name, its owner reference lost
@@ -51,8 +66,8 @@ class Belonging(StrEnum):
     NOTHING = "nothing"
 
 
-class SlotState(StrEnum):
-    """How a wanted slot is doing."""
+class DeploymentSlotState(StrEnum):
+    """State of a desired slot."""
 
     MISSING = "missing"
     FOREIGN = "foreign"
@@ -64,56 +79,64 @@ class SlotState(StrEnum):
 
     @property
     def is_in_flight(self) -> bool:
-        """Something is under way there that has to end before another slot is touched."""
-        return self in {SlotState.FOREIGN, SlotState.TERMINATING, SlotState.FRESH_UNREADY}
+        """A change is in progress that has to end before another slot is touched."""
+        return self in {
+            DeploymentSlotState.FOREIGN,
+            DeploymentSlotState.TERMINATING,
+            DeploymentSlotState.FRESH_UNREADY,
+        }
 
     @property
     def is_ready(self) -> bool:
-        return self in {SlotState.OK, SlotState.STALE_READY}
+        return self in {DeploymentSlotState.OK, DeploymentSlotState.STALE_READY}
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """All Instances around a deployment, sorted out."""
+    """All Instances around a deployment, by what they are to it."""
 
-    by_ordinal: Mapping[int, Candidate] = field(default_factory=dict[int, Candidate])
-    foreign: Mapping[int, Candidate] = field(default_factory=dict[int, Candidate])
-    strays: tuple[Candidate, ...] = ()
-    unowned: frozenset[str] = frozenset()  # names of slots whose owner reference has to come back
+    by_ordinal: Mapping[int, SlotInstance] = field(default_factory=dict[int, SlotInstance])
+    foreign: Mapping[int, SlotInstance] = field(default_factory=dict[int, SlotInstance])
+    strays: tuple[SlotInstance, ...] = ()
+    unowned: frozenset[str] = frozenset()  # names of Instances that lost their owner reference
 
     @property
-    def owned(self) -> tuple[Candidate, ...]:
-        """Everything that is ours, slots by ordinal and then strays by name."""
+    def owned(self) -> tuple[SlotInstance, ...]:
+        """All Instances of the deployment: slots by ordinal, then strays by name."""
         return (*(self.by_ordinal[ordinal] for ordinal in sorted(self.by_ordinal)), *self.strays)
 
-    def state(self, ordinal: int) -> SlotState:
-        found = self.by_ordinal.get(ordinal)
-        if found is None:
-            return SlotState.FOREIGN if ordinal in self.foreign else SlotState.MISSING
-        if found.is_terminating:
-            return SlotState.TERMINATING
-        if found.revision is HashVerdict.STALE:
-            return SlotState.STALE_READY if found.is_ready else SlotState.STALE_UNREADY
-        return SlotState.OK if found.is_ready else SlotState.FRESH_UNREADY
+    def state(self, ordinal: int) -> DeploymentSlotState:
+        instance = self.by_ordinal.get(ordinal)
+        if instance is None:
+            is_foreign = ordinal in self.foreign
+            return DeploymentSlotState.FOREIGN if is_foreign else DeploymentSlotState.MISSING
+        if instance.is_terminating:
+            return DeploymentSlotState.TERMINATING
+        if instance.revision is HashVerdict.STALE:
+            is_ready = instance.is_ready
+            return (
+                DeploymentSlotState.STALE_READY if is_ready else DeploymentSlotState.STALE_UNREADY
+            )
+        return DeploymentSlotState.OK if instance.is_ready else DeploymentSlotState.FRESH_UNREADY
 
 
-def derive_slots(deployment: str, uid: Uid, candidates: Iterable[Candidate]) -> Slots:
-    """Sorts the Instances of a namespace by what they are to one deployment."""
-    by_ordinal: dict[int, Candidate] = {}
-    foreign: dict[int, Candidate] = {}
-    strays: list[Candidate] = []
+def derive_slots(deployment: str, uid: Uid, instances: Iterable[SlotInstance]) -> Slots:
+    """Sorts Instances of a namespace by what they are to one deployment."""
+    by_ordinal: dict[int, SlotInstance] = {}
+    foreign: dict[int, SlotInstance] = {}
+    strays: list[SlotInstance] = []
     unowned: set[str] = set()
-    for candidate in candidates:
-        ordinal = names.parse_ordinal(deployment, candidate.name)
-        match derive_belonging(candidate.metadata, uid, ordinal):
+    for instance in instances:
+        ordinal = names.parse_ordinal(deployment, instance.name)
+        match derive_belonging(instance.metadata, uid, ordinal):
             case Belonging.STRAY:
-                strays.append(candidate)
+                strays.append(instance)
             case Belonging.FOREIGN if ordinal is not None:
-                foreign[ordinal] = candidate
+                foreign[ordinal] = instance
             case Belonging.SLOT | Belonging.UNOWNED_SLOT as belonging if ordinal is not None:
-                by_ordinal[ordinal] = candidate
+                by_ordinal[ordinal] = instance
                 if belonging is Belonging.UNOWNED_SLOT:
-                    unowned.add(candidate.name)
+                    unowned.add(instance.name)
             case _:
                 continue
     strays.sort(key=lambda stray: stray.name)
@@ -121,7 +144,7 @@ def derive_slots(deployment: str, uid: Uid, candidates: Iterable[Candidate]) -> 
 
 
 def derive_belonging(metadata: Metadata, uid: Uid, ordinal: int | None) -> Belonging:
-    """What one Instance is to the deployment with this uid; first match (cell.md 5.2)."""
+    """Relation of one Instance to the deployment with this UID; first match (cell.md 5.2)."""
     controller = metadata.controller
     if controller is not None and controller.uid == uid:
         return Belonging.STRAY if ordinal is None else Belonging.SLOT

@@ -1,6 +1,7 @@
-"""One Instance of the cell: its `QuotaGranted` and `Ready`, its Quota gate (cell.md 8 to 10).
+"""The instance controller: conditions `QuotaGranted` and `Ready` and the Quota gate of one Instance
+(cell.md 8 to 10).
 
-Everything is decided from the Instance, the network evidence of its deployment and the finding of
-the quota worker; the pass never waits for a far plane. `Programmed` and `Available` are the
-provider's and are read only.
+It decides from the Instance, the NetworkBindings of its deployment and the cached result of the
+quota controller, so an unreachable project plane never delays a reconcile. `Programmed` and
+`Available` belong to the provider and are only read.
 """

@@ -1,4 +1,8 @@
-"""The instance controller, assembled: what wakes it, what it reads, its steps, what it counts."""
+"""The instance controller: its watches, its reconcile and its metrics, for `wiring`.
+
+Between reconciles it keeps only when each claim is due for a check and when a grant arrived: a new
+process that has neither decides the same.
+"""
 
 from __future__ import annotations
 
@@ -8,163 +12,163 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import labels
-from compute_cell_operator.assembly import Tools
-from compute_cell_operator.instance import mapping
-from compute_cell_operator.instance.measures import QuotaMeasures
-from compute_cell_operator.instance.observe import Seen, Surroundings, observe
+from compute_cell_operator.delays import RESYNC
+from compute_cell_operator.dependencies import Dependencies
+from compute_cell_operator.indexes import keys_of_kind
+from compute_cell_operator.instance import watches
+from compute_cell_operator.instance.metrics import QuotaMetrics
+from compute_cell_operator.instance.observe import InstanceContext, ObservedInstance, observe
 from compute_cell_operator.instance.plan import plan
-from compute_cell_operator.kinds import INSTANCE, NAMESPACE, NETWORK_BINDING
-from compute_cell_operator.network.caches import WATCHED as NETWORKING_WATCHED
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.quota_gate.findings import Granted
-from compute_cell_operator.quota_gate.port import Gate, NoGate
+from compute_cell_operator.instance_facts import InstanceState
+from compute_cell_operator.network.watches import CACHED_KINDS as NETWORKING_KINDS
+from compute_cell_operator.planes import CELL, INSTANCE, NAMESPACE, NETWORK_BINDING
+from compute_cell_operator.quota.result import ClaimGranted, NoQuotaResults, QuotaResults
 from compute_cell_operator.retries import RETRY
-from compute_operator_kit.cache import Caches, Change
-from compute_operator_kit.controller import Controller, Dropped, Watch
-from compute_operator_kit.intents import Plan, Wait
-from compute_operator_kit.keys import ObjectKey, Role
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.outcomes import Applied
-from compute_operator_kit.parts import Part
-from compute_operator_kit.planes import Watched
-from compute_operator_kit.reconcile import Pass, Result, run_steps
+from compute_operator_kit.cache.store import Caches, Change
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result, run_steps
+from compute_operator_kit.controller.registration import ControllerSetup
+from compute_operator_kit.controller.spec import Controller, DroppedChange, Watch
+from compute_operator_kit.core.keys import ObjectKey, Role
+from compute_operator_kit.intents.intents import Plan, RequeueAfter
+from compute_operator_kit.intents.outcomes import Applied
+from compute_operator_kit.planes.registry import CachedKind
 
 NAME: Final = "instance"
-WRITER: Final = Writer(NAME, labels.INSTANCE_MANAGER)
-RESYNC: Final = timedelta(minutes=10)  # cell.md 2
+WRITER: Final = FieldOwner(NAME, labels.INSTANCE_MANAGER)
 ENFORCED: Final = "compute_quota_enforcement_enabled"
-NOT_OURS: Final = Dropped("not_ours")
+NOT_OURS: Final = DroppedChange("not_ours")
 
 
-@dataclass(slots=True)
-class InstanceSteps:
-    """One pass: the files of the folder as the kit calls them, and what they gave."""
+@dataclass(frozen=True, slots=True)
+class InstanceReconciler:
+    """The steps of one reconcile."""
 
-    around: Surroundings
-    seen: Seen | None = None
+    context: InstanceContext
 
-    def observe(self, key: ObjectKey, caches: Caches) -> Seen | None:
-        self.seen = observe(key, caches, self.around)
-        return self.seen
+    def observe(self, key: ObjectKey, caches: Caches) -> ObservedInstance | None:
+        return observe(key, caches, self.context)
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
-        return plan(seen, now)
+    def plan(self, observed: ObservedInstance, now: datetime) -> Plan:
+        return plan(observed, now)
 
-    def report(self, seen: Seen, applied: Applied, now: datetime) -> Plan:  # noqa: ARG002
-        return Plan()  # its status is what a gate waits for, so the plan has it in its place
+    def report(self, observed: ObservedInstance, applied: Applied, now: datetime) -> Plan:  # noqa: ARG002
+        return Plan()  # the plan writes the status: the removal of the gate has to follow it
 
 
 class Instances:
-    """Passes over Instances, and what is kept between them."""
+    """The reconcile of all Instances, and what is kept between two of them."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._gate: Gate = NoGate()
-        self._quota = QuotaMeasures(tools.measures)
-        self._next_look: dict[ObjectKey, timedelta] = {}
-        tools.networking.tell(self._wake_all)
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._quota_results: QuotaResults = NoQuotaResults()
+        self._quota_metrics = QuotaMetrics(deps.metrics)
+        self._claim_check_due: dict[ObjectKey, timedelta] = {}
+        deps.networking.add_listener(self._enqueue_all)
 
-    def bind(self, gate: Gate) -> None:
-        """Whose findings count; once, before anything runs."""
-        self._gate = gate
+    def bind(self, quota_results: QuotaResults) -> None:
+        """Sets where quota results are read; once, before any reconcile."""
+        self._quota_results = quota_results
 
-    def told(self, key: ObjectKey) -> None:
-        """The quota worker has found out something about this Instance."""
-        finding = self._gate.finding(key)
-        if finding is not None and isinstance(finding.said, Granted):
-            self._quota.note_grant(key, self._tools.clock.monotonic())
-        self._tools.reach.wake(NAME, key)
+    def enqueue(self, key: ObjectKey) -> None:
+        """The quota result of this Instance has changed."""
+        result = self._quota_results.result(key)
+        if result is not None and isinstance(result.state, ClaimGranted):
+            self._quota_metrics.note_grant(key, self._deps.clock.monotonic())
+        self._deps.context.enqueue(NAME, key)
 
-    # --- waking ---------------------------------------------------------------------------------
+    # --- mapping --------------------------------------------------------------------------------
 
-    def map_instance(self, change: Change, _: Caches) -> Iterable[ObjectKey | Dropped]:
-        is_ours = self._tools.settings.is_in_scope(change.key.namespace)
+    def map_instance(self, change: Change, _: Caches) -> Iterable[ObjectKey | DroppedChange]:
+        is_ours = self._deps.settings.is_in_scope(change.key.namespace)
         return (change.key if is_ours else NOT_OURS,)
 
-    def _wake_all(self) -> None:
-        for key in mapping.wake_all(self._tools.reach.caches):
-            self._tools.reach.wake(NAME, key)
+    def _enqueue_all(self) -> None:
+        for key in keys_of_kind(self._deps.context.caches, INSTANCE):
+            self._deps.context.enqueue(NAME, key)
 
-    # --- a pass ---------------------------------------------------------------------------------
+    # --- reconcile ------------------------------------------------------------------------------
 
-    async def reconcile(self, key: ObjectKey, work: Pass) -> Result:
-        if not self._tools.settings.is_in_scope(key.namespace):
+    async def reconcile(self, key: ObjectKey, work: ReconcileContext) -> Result:
+        if not self._deps.settings.is_in_scope(key.namespace):
             return Result()
-        around = Surroundings(
-            gate=self._gate,
-            is_quota_enforced=self._tools.settings.is_quota_enforced,
-            networking=self._tools.networking.state,
+        context = InstanceContext(
+            quota_results=self._quota_results,
+            is_quota_enforced=self._deps.settings.is_quota_enforced,
+            networking=self._deps.networking.state,
         )
-        steps = InstanceSteps(around)
-        result = await run_steps(steps, key, work)
-        if steps.seen is None:
+        result = await run_steps(InstanceReconciler(context), key, work)
+        if result.observed is None:
             self._forget(key)
         else:
-            self._note(steps.seen, work.session.so_far)
+            self._note(result.observed, work.session.so_far)
         return result
 
-    def _note(self, seen: Seen, applied: Applied) -> None:
-        clock = self._tools.clock
-        self._quota.count(seen, applied, clock.now(), clock.monotonic())
-        waits = (found.intent for found in applied.outcomes if isinstance(found.intent, Wait))
-        self._schedule(seen, next(waits, None), clock.monotonic())
+    def _note(self, observed: ObservedInstance, applied: Applied) -> None:
+        clock = self._deps.clock
+        self._quota_metrics.count(observed, applied, clock.now(), clock.monotonic())
+        waits = (
+            outcome.intent
+            for outcome in applied.outcomes
+            if isinstance(outcome.intent, RequeueAfter)
+        )
+        self._schedule(observed.instance, next(waits, None), clock.monotonic())
 
-    def _schedule(self, seen: Seen, wait: Wait | None, now: timedelta) -> None:
-        """Has the claim looked at when its time has come, whatever else woke this pass meanwhile.
+    def _schedule(self, instance: InstanceState, wait: RequeueAfter | None, now: timedelta) -> None:
+        """Has the claim checked once its wait is over, whatever enqueued the key meanwhile.
 
-        The first time comes a whole wait after the Instance was seen: its appearance has woken the
-        worker already.
+        The first check is a whole wait after the first reconcile: the Instance's creation has
+        enqueued its claim already.
         """
-        due = self._next_look.get(seen.key)
-        if wait is None or seen.metadata.is_deleting:
-            self._next_look.pop(seen.key, None)
+        due = self._claim_check_due.get(instance.key)
+        if wait is None or instance.metadata.is_deleting:
+            self._claim_check_due.pop(instance.key, None)
         elif due is None or now >= due:
-            self._next_look[seen.key] = now + wait.retry_after
+            self._claim_check_due[instance.key] = now + wait.retry_after
             if due is not None:
-                self._gate.look(seen.key)
-        else:  # a shorter wait than the one that was begun counts at once
-            self._next_look[seen.key] = min(due, now + wait.retry_after)
+                self._quota_results.enqueue(instance.key)
+        else:  # a wait that has become shorter counts from now
+            self._claim_check_due[instance.key] = min(due, now + wait.retry_after)
 
     def _forget(self, key: ObjectKey) -> None:
-        self._next_look.pop(key, None)
-        self._quota.forget(key)
+        self._claim_check_due.pop(key, None)
+        self._quota_metrics.forget(key)
 
-    def report(self) -> None:
-        """Gauges, from caches."""
-        is_enforced = self._tools.settings.is_quota_enforced
-        self._tools.measures.gauge(ENFORCED, float(is_enforced))
-        if CELL in self._tools.reach.caches.planes(Role.HOME):
-            self._quota.report(self._tools.reach.caches)
+    def update_gauges(self) -> None:
+        is_enforced = self._deps.settings.is_quota_enforced
+        self._deps.metrics.gauge(ENFORCED, float(is_enforced))
+        if CELL in self._deps.context.caches.planes(Role.HOME):
+            self._quota_metrics.update_gauges(self._deps.context.caches)
 
-    # --- assembling -----------------------------------------------------------------------------
+    # --- setup ----------------------------------------------------------------------------------
 
-    def build(self) -> Part:
-        is_consulted = self._tools.networking.is_consulted
-        # Not needed: a network that cannot be read is no evidence, and quota is told without it.
-        bindings = Watch(Role.HOME, NETWORK_BINDING, mapping.map_binding, is_needed=False)
+    def build(self) -> ControllerSetup:
+        is_consulted = self._deps.networking.is_consulted
+        # Not needed: quota must be reported also while networking kinds cannot be read.
+        bindings = Watch(Role.HOME, NETWORK_BINDING, watches.map_binding, is_needed=False)
         controller = Controller(
             name=NAME,
-            writer=WRITER,
+            owner=WRITER,
             watches=(
                 Watch(Role.HOME, INSTANCE, self.map_instance),
-                Watch(Role.HOME, NAMESPACE, mapping.map_namespace),
+                Watch(Role.HOME, NAMESPACE, watches.map_namespace),
                 *((bindings,) if is_consulted else ()),
             ),
             reconcile=self.reconcile,
-            share=lambda key, _: key.namespace,
+            fairness_key=lambda key, _: key.namespace,
             resync=RESYNC,
             retry=RETRY,
-            deadline=self._tools.settings.clients.reconcile_timeout,
+            deadline=self._deps.settings.clients.reconcile_timeout,
             dropped_metric="compute_cell_dropped_events_total",
         )
-        return Part(
+        return ControllerSetup(
             controller=controller,
-            watched=(*WATCHED, *(NETWORKING_WATCHED if is_consulted else ())),
-            report=self.report,
+            cached_kinds=(*OWN_KINDS, *(NETWORKING_KINDS if is_consulted else ())),
+            update_gauges=self.update_gauges,
         )
 
 
-WATCHED: Final = (
-    Watched(Role.HOME, INSTANCE, indexes=mapping.INDEXES),
-    Watched(Role.HOME, NAMESPACE),
+OWN_KINDS: Final = (
+    CachedKind(Role.HOME, INSTANCE, indexes=watches.INDEXES),
+    CachedKind(Role.HOME, NAMESPACE),
 )

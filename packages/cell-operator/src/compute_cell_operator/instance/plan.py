@@ -1,8 +1,8 @@
-"""Decides one pass over an Instance. Pure (cell.md 8, 10).
+"""Plan of one reconcile of an Instance: status, Quota gate, retired finalizers, events. Pure
+(cell.md 8, 10).
 
-The order is that of the specification: finalizers of an older operator, status, the Quota gate,
-events. The gate goes only on a grant that is stored for the generation that was judged, and only if
-the finding of this very pass still is one.
+The Quota gate is removed only after a grant is stored for the generation that was read, and only
+while the current quota result is still a grant: a grant that was withdrawn starts nothing.
 """
 
 from __future__ import annotations
@@ -12,61 +12,77 @@ from datetime import datetime
 
 from compute_api_types import conditions, labels, reasons
 from compute_api_types.conditions import Statement
-from compute_cell_operator.instance.observe import Seen
+from compute_cell_operator.instance.observe import ObservedInstance
 from compute_cell_operator.instance.status import (
     derive_events,
     is_awaited_by_gate,
     state_conditions,
     write_status,
 )
-from compute_cell_operator.quota_gate.findings import is_held_by_others, opens_gate
-from compute_cell_operator.quota_gate.schedule import next_look
-from compute_operator_kit.intents import Plan, RemoveFinalizer, RemoveGate, SetStatus, Wait
+from compute_cell_operator.quota.result import is_held_by_others, opens_gate
+from compute_cell_operator.quota.status import derive_requeue
+from compute_operator_kit.intents.intents import (
+    Plan,
+    RemoveFinalizer,
+    RemoveGate,
+    RequeueAfter,
+    SetStatus,
+)
 
 
-def plan(seen: Seen, now: datetime) -> Plan:
-    statements = state_conditions(seen, now)
-    written = write_status(seen, statements, now)
-    gate = plan_gate(seen, written)
+def plan(observed: ObservedInstance, now: datetime) -> Plan:
+    statements = state_conditions(observed, now)
+    written = write_status(observed, statements, now)
+    gate = plan_gate(observed, written)
     return Plan(
         (
-            *_retire_finalizers(seen),
+            *_retire_finalizers(observed),
             written,
             *((gate,) if gate is not None else ()),
-            *derive_events(seen, statements, written, gate),
-            *_look_again(seen, statements, now),
+            *derive_events(observed, statements, written, gate),
+            *_requeue(observed, statements, now),
         )
     )
 
 
-def plan_gate(seen: Seen, written: SetStatus) -> RemoveGate | None:
-    """The removal of the Quota gate, where this pass may ask for it."""
-    if seen.metadata.is_deleting or not seen.has_quota_gate or not opens_gate(seen.said):
+def plan_gate(observed: ObservedInstance, written: SetStatus) -> RemoveGate | None:
+    """The removal of the Quota gate, where this reconcile may request it."""
+    instance = observed.instance
+    if instance.metadata.is_deleting or not instance.has_quota_gate:
+        return None
+    if not opens_gate(observed.quota_result):
         return None
     return RemoveGate(
-        seen.key,
-        seen.metadata.uid,
+        instance.key,
+        instance.metadata.uid,
         labels.QUOTA_GATE,
         reasons.QUOTA_GRANTED,
-        generation=seen.metadata.generation,
-        # Only what is not stored yet is waited for: a grant that is stored opens at once, even
-        # while another word of this status is held back.
-        after=written if is_awaited_by_gate(seen) else None,
+        generation=instance.metadata.generation,
+        # A grant that is already stored must not wait for the rest of this status, which the
+        # applier may defer.
+        after=written if is_awaited_by_gate(observed) else None,
     )
 
 
-def _retire_finalizers(seen: Seen) -> Iterator[RemoveFinalizer]:
-    """Of an older operator, terminating or not: they would stop a cut-off cell."""
+def _retire_finalizers(observed: ObservedInstance) -> Iterator[RemoveFinalizer]:
+    """Finalizers of an older operator, terminating or not: they would block deletion on a cell
+    without a connection.
+    """
+    metadata = observed.instance.metadata
     for finalizer in labels.RETIRED_INSTANCE_FINALIZERS:
-        if finalizer in seen.metadata.finalizers:
-            yield RemoveFinalizer(seen.key, seen.metadata.uid, finalizer, reasons.RETIRED_FINALIZER)
+        if finalizer in metadata.finalizers:
+            yield RemoveFinalizer(
+                observed.instance.key, metadata.uid, finalizer, reasons.RETIRED_FINALIZER
+            )
 
 
-def _look_again(seen: Seen, statements: tuple[Statement, ...], now: datetime) -> Iterator[Wait]:
+def _requeue(
+    observed: ObservedInstance, statements: tuple[Statement, ...], now: datetime
+) -> Iterator[RequeueAfter]:
     quota = conditions.find(statements, conditions.QUOTA_GRANTED)
     if quota is None:
         return
-    is_held = is_held_by_others(seen.said)
-    delay = next_look(quota.status, seen.age(now), is_held_by_others=is_held)
+    is_held = is_held_by_others(observed.quota_result)
+    delay = derive_requeue(quota.status, observed.instance.age(now), is_held_by_others=is_held)
     if delay is not None:
-        yield Wait(seen.key, quota.reason, delay)
+        yield RequeueAfter(observed.instance.key, quota.reason, delay)

@@ -1,4 +1,9 @@
-"""`Ready` of an Instance: the first row that applies. Pure (cell.md 9, api.md 8.2)."""
+"""Condition `Ready` of an Instance: the first row of the table that applies. Pure (cell.md 9,
+api.md 8.2).
+
+Gates and quota come before the provider's conditions: an Instance that must not run is never shown
+as ready, whatever a provider reports about it.
+"""
 
 from __future__ import annotations
 
@@ -8,72 +13,76 @@ from typing import Final
 
 from compute_api_types import conditions, labels, reasons
 from compute_api_types.conditions import ConditionStatus, Statement
+from compute_cell_operator.conditions import ReportedCondition
 from compute_cell_operator.finalizers import describe_hold
-from compute_cell_operator.instance.observe import Seen
-from compute_cell_operator.told import Told
+from compute_cell_operator.instance.observe import ObservedInstance
+from compute_cell_operator.instance_facts import InstanceState
 
 _PROVIDERS: Final = frozenset({conditions.PROGRAMMED, conditions.AVAILABLE})
 _OURS: Final = frozenset({conditions.READY, conditions.QUOTA_GRANTED})
-# No operator keeps a retired condition up to date, so nothing is concluded from it.
+# No operator updates a retired condition any more, so it may be years old.
 _NO_EVIDENCE: Final = frozenset({*_OURS, conditions.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """What `Ready` could say."""
+class ReadyState:
+    """A possible value of `Ready`."""
 
     status: ConditionStatus
     reason: str
     message: str
 
 
-TERMINATING: Final = Word("False", reasons.TERMINATING, "Instance is being deleted")
-NOT_PROGRAMMED: Final = Word(
+TERMINATING: Final = ReadyState("False", reasons.TERMINATING, "Instance is being deleted")
+NOT_PROGRAMMED: Final = ReadyState(
     "False", reasons.PENDING_PROGRAMMING, "Instance has not been programmed"
 )
-NOT_AVAILABLE: Final = Word("False", reasons.PENDING, "Instance is not available")
-READY: Final = Word("True", reasons.AVAILABLE, "Instance is ready")
+NOT_AVAILABLE: Final = ReadyState("False", reasons.PENDING, "Instance is not available")
+READY: Final = ReadyState("True", reasons.AVAILABLE, "Instance is ready")
 
 
-def derive_ready(seen: Seen, quota: Statement) -> Word:
-    """What `Ready` says, given what `QuotaGranted` says in the same pass."""
-    if seen.metadata.is_deleting:
-        return _terminating(seen)
-    # Held: it must not run, whatever a provider says of it.
-    if seen.gates or quota.status == "False":
-        return conditions.summarise(tuple(_holds(seen, quota))) or NOT_PROGRAMMED
-    programmed = conditions.find(seen.conditions, conditions.PROGRAMMED)
+def derive_ready(observed: ObservedInstance, quota: Statement) -> ReadyState:
+    """`Ready` beside the `QuotaGranted` of the same reconcile."""
+    instance = observed.instance
+    if instance.metadata.is_deleting:
+        return _terminating(instance)
+    if instance.gates or quota.status == "False":
+        return conditions.summarise(tuple(_holds(observed, quota))) or NOT_PROGRAMMED
+    programmed = conditions.find(instance.conditions, conditions.PROGRAMMED)
     if programmed is None or not programmed.is_true:
-        return _unprogrammed(seen, programmed)
-    available = conditions.find(seen.conditions, conditions.AVAILABLE)
+        return _unprogrammed(instance, programmed)
+    available = conditions.find(instance.conditions, conditions.AVAILABLE)
     if available is None or not available.is_true:
         return _unavailable(available)
     return READY
 
 
-def _terminating(seen: Seen) -> Word:
-    hold = describe_hold(seen.metadata)
+def _terminating(instance: InstanceState) -> ReadyState:
+    hold = describe_hold(instance.metadata)
     if not hold:
         return TERMINATING
     message = f"{TERMINATING.message}; {hold}"
-    return Word(TERMINATING.status, TERMINATING.reason, message)
+    return ReadyState(TERMINATING.status, TERMINATING.reason, message)
 
 
-def _holds(seen: Seen, quota: Statement) -> Iterator[Word]:
-    """Everything that holds it, in the order of the table; ties go to the first."""
-    if seen.gates:
-        message = f"Scheduling gates present: {', '.join(seen.gates)}"
-        yield Word("False", reasons.SCHEDULING_GATES_PRESENT, message)
+def _holds(observed: ObservedInstance, quota: Statement) -> Iterator[ReadyState]:
+    """Every reason that holds the Instance, in the order of the table; of equal ranks the first
+    wins.
+    """
+    instance = observed.instance
+    if instance.gates:
+        message = f"Scheduling gates present: {', '.join(instance.gates)}"
+        yield ReadyState("False", reasons.SCHEDULING_GATES_PRESENT, message)
     if _is_denied(quota):
         is_sizeless = quota.reason == reasons.UNKNOWN_INSTANCE_TYPE
         reason = quota.reason if is_sizeless else reasons.PENDING_QUOTA
-        yield Word("False", reason, quota.message)
-    if labels.NETWORK_GATE in seen.gates and seen.refusal is not None:
-        yield Word("False", reasons.NETWORK_FAILED_TO_CREATE, seen.refusal.message)
-    for told in seen.conditions:
-        is_foreign = told.type not in _PROVIDERS | _NO_EVIDENCE
-        if is_foreign and not told.is_true and conditions.rank(told.reason) > 0:
-            yield _copy(told)
+        yield ReadyState("False", reason, quota.message)
+    if labels.NETWORK_GATE in instance.gates and observed.refusal is not None:
+        yield ReadyState("False", reasons.NETWORK_FAILED_TO_CREATE, observed.refusal.message)
+    for condition in instance.conditions:
+        is_foreign = condition.type not in _PROVIDERS | _NO_EVIDENCE
+        if is_foreign and not condition.is_true and conditions.rank(condition.reason) > 0:
+            yield _copy(condition)
 
 
 def _is_denied(quota: Statement) -> bool:
@@ -82,27 +91,27 @@ def _is_denied(quota: Statement) -> bool:
     return quota.status == "Unknown" and quota.reason == reasons.QUOTA_NO_BUDGET
 
 
-def _unprogrammed(seen: Seen, programmed: Told | None) -> Word:
-    """`Programmed` itself, unless another condition says something more specific."""
+def _unprogrammed(instance: InstanceState, programmed: ReportedCondition | None) -> ReadyState:
+    """`Programmed` itself, unless another condition has a more specific reason."""
     others = (
-        _copy(told)
-        for told in seen.conditions
-        if told.type not in {conditions.PROGRAMMED, *_NO_EVIDENCE}
-        and not told.is_true
-        and told.reason not in conditions.NEVER_COMPETES
+        _copy(condition)
+        for condition in instance.conditions
+        if condition.type not in {conditions.PROGRAMMED, *_NO_EVIDENCE}
+        and not condition.is_true
+        and condition.reason not in conditions.NEVER_COMPETES
     )
     is_silent = programmed is None or programmed.reason in conditions.NEVER_COMPETES
     base = NOT_PROGRAMMED if is_silent or programmed is None else _copy(programmed)
     return conditions.summarise((base, *others)) or base
 
 
-def _unavailable(available: Told | None) -> Word:
+def _unavailable(available: ReportedCondition | None) -> ReadyState:
     if available is None or available.reason == reasons.PENDING:
         return NOT_AVAILABLE
     return _copy(available)
 
 
-def _copy(told: Told) -> Word:
-    """Another's words; Unknown stays Unknown."""
-    status: ConditionStatus = "False" if told.status == "False" else "Unknown"
-    return Word(status, told.reason, told.message)
+def _copy(condition: ReportedCondition) -> ReadyState:
+    """Reason and message of another condition; Unknown stays Unknown."""
+    status: ConditionStatus = "False" if condition.status == "False" else "Unknown"
+    return ReadyState(status, condition.reason, condition.message)

@@ -1,8 +1,8 @@
-"""The status of an Instance: our two conditions in it, and the events they are worth. Pure
+"""Status of an Instance: its conditions `QuotaGranted` and `Ready`, and their events. Pure
 (cell.md 8, 14).
 
-Only our two entries of the plain `conditions` array change; everything else, and the order, goes
-back as it came.
+Only these two entries of the `conditions` array change. Entries of other writers, and the order,
+are written back as they were read: the array is one field, and a lost entry would be a provider's.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 
 from compute_api_types import conditions, reasons
 from compute_api_types.conditions import Statement
+from compute_cell_operator.conditions import ReportedCondition
 from compute_cell_operator.finalizers import describe_hold
-from compute_cell_operator.instance.observe import Seen
+from compute_cell_operator.instance.observe import ObservedInstance
 from compute_cell_operator.instance.ready import derive_ready
-from compute_cell_operator.kinds import DEPLOYMENT
-from compute_cell_operator.quota_gate.findings import opens_gate
-from compute_cell_operator.quota_gate.status import Standing, needs_event, report_quota
-from compute_cell_operator.told import Told, read_conditions
-from compute_operator_kit.intents import Emit, RemoveGate, SetStatus
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.wire import JsonObject, member_list
+from compute_cell_operator.instance_facts import InstanceState
+from compute_cell_operator.planes import DEPLOYMENT
+from compute_cell_operator.quota.result import opens_gate
+from compute_cell_operator.quota.status import StoredQuotaState, needs_event, report_quota
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.intents.intents import RecordEvent, RemoveGate, SetStatus
 
 CLAIMING: Final = "ClaimingQuota"
 OPENING: Final = "RemovingSchedulingGate"
@@ -30,78 +30,88 @@ PROVISIONING: Final = "ProvisioningNetwork"
 DELETING: Final = "DeletingInstance"
 
 
-def state_conditions(seen: Seen, now: datetime) -> tuple[Statement, ...]:
-    """What we say now; of a terminating Instance only `Ready`, nothing is asked for it any more."""
-    standing = Standing(seen.quota, seen.metadata.generation, is_started=seen.is_started)
-    quota = report_quota(seen.said, standing, now)
-    word = derive_ready(seen, quota)
-    ready = Statement(
-        conditions.READY, word.status, word.reason, word.message, seen.metadata.generation
-    )
-    return (ready,) if seen.metadata.is_deleting else (quota, ready)
+def state_conditions(observed: ObservedInstance, now: datetime) -> tuple[Statement, ...]:
+    """Our conditions; of a terminating Instance only `Ready`, since no quota is claimed for it."""
+    instance = observed.instance
+    generation = instance.metadata.generation
+    stored = StoredQuotaState(instance.quota, generation, is_started=instance.is_started)
+    quota = report_quota(observed.quota_result, stored, now)
+    state = derive_ready(observed, quota)
+    ready = Statement(conditions.READY, state.status, state.reason, state.message, generation)
+    return (ready,) if instance.metadata.is_deleting else (quota, ready)
 
 
-def derive_status(seen: Seen, statements: tuple[Statement, ...], now: datetime) -> JsonObject:
-    """The stored status with what we say in it."""
-    found = member_list(seen.status, "conditions")
-    return {**seen.status, "conditions": conditions.merge_documents(found, statements, now)}
-
-
-def write_status(seen: Seen, statements: tuple[Statement, ...], now: datetime) -> SetStatus:
-    status = derive_status(seen, statements, now)
+def write_status(
+    observed: ObservedInstance, statements: tuple[Statement, ...], now: datetime
+) -> SetStatus:
+    instance = observed.instance
     return SetStatus(
-        seen.key,
-        seen.metadata.uid,
-        seen.metadata.resource_version,
-        status,
+        instance.key,
+        instance.metadata.uid,
+        instance.metadata.resource_version,
+        instance.status.with_conditions(statements, now),
         reason=reasons.STATUS_CHANGED,
-        provisional=conditions.provisional(
+        may_defer=conditions.provisional(
             "Instance",
-            read_conditions(status),
-            seen.conditions,
-            is_terminating=seen.metadata.is_deleting,
-            opens_gate=is_awaited_by_gate(seen),
+            (*statements, *instance.conditions),
+            instance.conditions,
+            is_terminating=instance.metadata.is_deleting,
+            opens_gate=is_awaited_by_gate(observed),
         ),
-        is_final=True,  # the gate that waits for it goes in the same pass
+        ignore_own_event=True,  # the gate that waits for it is removed in the same reconcile
     )
 
 
-def is_awaited_by_gate(seen: Seen) -> bool:
-    """The gate may go once this status is stored: a write that is never held back."""
-    return seen.has_quota_gate and opens_gate(seen.said) and not seen.is_granted_now
+def is_awaited_by_gate(observed: ObservedInstance) -> bool:
+    """The gate may be removed once this status is stored: such a write is never deferred."""
+    instance = observed.instance
+    return (
+        instance.has_quota_gate
+        and opens_gate(observed.quota_result)
+        and not instance.is_granted_now
+    )
 
 
 def derive_events(
-    seen: Seen, statements: tuple[Statement, ...], written: SetStatus, gate: RemoveGate | None
-) -> Iterator[Emit]:
-    """Events for what this pass changes, each tied to the write that makes it true."""
+    observed: ObservedInstance,
+    statements: tuple[Statement, ...],
+    written: SetStatus,
+    gate: RemoveGate | None,
+) -> Iterator[RecordEvent]:
+    """Events for what this reconcile changes, each recorded only after the write it is about."""
+    instance = observed.instance
     quota = conditions.find(statements, conditions.QUOTA_GRANTED)
-    if quota is not None and needs_event(quota, seen.quota):
-        yield _emit(seen, quota.reason, quota.message, CLAIMING, after=written)
+    if quota is not None and needs_event(quota, instance.quota):
+        yield _record(instance, quota.reason, quota.message, CLAIMING, after=written)
     ready = conditions.find(statements, conditions.READY)
-    stored = conditions.find(seen.conditions, conditions.READY)
+    stored = conditions.find(instance.conditions, conditions.READY)
     failed = reasons.NETWORK_FAILED_TO_CREATE
-    is_told = stored is not None and stored.reason == failed
-    if ready is not None and ready.reason == failed and not is_told:
-        yield _emit(seen, failed, ready.message, PROVISIONING, after=written)
-    if ready is not None and describe_hold(seen.metadata) and not _is_repeated(ready, stored):
-        yield _emit(seen, reasons.DELETION_BLOCKED, ready.message, DELETING, after=written)
+    is_reported = stored is not None and stored.reason == failed
+    if ready is not None and ready.reason == failed and not is_reported:
+        yield _record(instance, failed, ready.message, PROVISIONING, after=written)
+    if ready is not None and describe_hold(instance.metadata) and not _is_repeated(ready, stored):
+        yield _record(instance, reasons.DELETION_BLOCKED, ready.message, DELETING, after=written)
     if gate is not None:
         message = "Quota is granted; the Quota gate is removed"
-        yield _emit(seen, reasons.QUOTA_GRANTED, message, OPENING, after=gate)
+        yield _record(instance, reasons.QUOTA_GRANTED, message, OPENING, after=gate)
 
 
-def _is_repeated(ready: Statement, stored: Told | None) -> bool:
+def _is_repeated(ready: Statement, stored: ReportedCondition | None) -> bool:
     return stored is not None and stored.message == ready.message
 
 
-def _emit(
-    seen: Seen, reason: str, message: str, action: str, *, after: SetStatus | RemoveGate
-) -> Emit:
-    related, uid = _refer_to_deployment(seen)
-    return Emit(
-        seen.key,
-        seen.metadata.uid,
+def _record(
+    instance: InstanceState,
+    reason: str,
+    message: str,
+    action: str,
+    *,
+    after: SetStatus | RemoveGate,
+) -> RecordEvent:
+    related, uid = _refer_to_deployment(instance)
+    return RecordEvent(
+        instance.key,
+        instance.metadata.uid,
         reason,
         message,
         action,
@@ -112,8 +122,8 @@ def _emit(
     )
 
 
-def _refer_to_deployment(seen: Seen) -> tuple[ObjectKey | None, Uid | None]:
-    owner = seen.metadata.controller
+def _refer_to_deployment(instance: InstanceState) -> tuple[ObjectKey | None, Uid | None]:
+    owner = instance.metadata.controller
     if owner is None or owner.kind != DEPLOYMENT.kind or not owner.name:
         return None, None
-    return ObjectKey(seen.key.plane, DEPLOYMENT, seen.key.namespace, owner.name), owner.uid
+    return ObjectKey(instance.key.plane, DEPLOYMENT, instance.key.namespace, owner.name), owner.uid

@@ -1,10 +1,11 @@
-"""Whether the network of a deployment is there, and what has to be asked for it (cell.md 6).
+"""The network of a deployment: whether it is ready, and the objects that are missing (cell.md 6).
 
 ```
-switch    networking on or off                      the setting, or what the cell serves
-observe   interface → binding → context → claim → subnet, as the caches have them
-plan      what is missing, what is in the way, and whether the Network gate may go
+switch    whether networking is on: the setting, or what the cell serves
+observe   interface → NetworkBinding → NetworkContext → SubnetClaim → Subnet, from caches
+plan      missing objects, blockers, and whether the Network gate may be removed
 ```
 
-A part of `deployment`, which joins its intents; `instance` asks it for refusals. It writes nothing.
+The deployment controller applies its intents and the instance controller reads refusals. Nothing
+here writes.
 """

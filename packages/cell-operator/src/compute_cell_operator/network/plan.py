@@ -1,7 +1,8 @@
-"""What the network of a deployment still needs, and whether it is ready. Pure (cell.md 6).
+"""Plan of the network of one deployment: missing objects, and whether it is ready. Pure
+(cell.md 6).
 
-Every interface goes through the same chain, and the first link that is not ready is what it waits
-for. All bindings are asked for before any is judged, so that interfaces come up beside each other.
+Each interface waits for the first object of its chain that is not ready. All bindings are requested
+before any is evaluated, so that a slow interface does not delay the others.
 
 ```
 binding Ready ─► its context Ready ─► a private IPv4 claim in it Ready ─► its Subnet Ready
@@ -15,129 +16,129 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from compute_api_types import names, reasons
-from compute_cell_operator.kinds import NETWORK_BINDING, NETWORK_CONTEXT, SUBNET_CLAIM
 from compute_cell_operator.network.observe import (
-    Binding,
-    Claim,
-    Context,
-    NetworkSeen,
-    derive_reference,
+    NetworkReference,
+    ObservedBinding,
+    ObservedContext,
+    ObservedNetwork,
+    SubnetClaimState,
     is_failed,
 )
-from compute_operator_kit.intents import Delete, Ensure, Intent, OnlyUnder, Owned
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.objects import OwnerReference
-from compute_operator_kit.wire import JsonMapping
+from compute_cell_operator.planes import NETWORK_BINDING, NETWORK_CONTEXT, SUBNET_CLAIM
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.objects import OwnerReference
+from compute_operator_kit.intents.intents import Delete, Ensure, Intent, OwnedFields, RequireExists
 
 SUBNET_CLASS: Final = "private"
 IP_FAMILY: Final = "IPv4"
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class NetworkReady:
     """Every interface has its subnet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Something is on its way; `what` is named to the user."""
+class NetworkWaiting:
+    """An object is not ready yet; `what` names it in the condition."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The network operator said no, in its own words."""
+class NetworkRefused:
+    """The network operator refused, with this reason and message."""
 
     reason: str
     message: str
 
 
-Readiness: TypeAlias = Ready | Waiting | Refused
+Readiness: TypeAlias = NetworkReady | NetworkWaiting | NetworkRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """Whose network, and where."""
+class NetworkDemand:
+    """The deployment that needs a network, and its Location."""
 
     deployment: ObjectKey
     owner: OwnerReference  # the deployment as controller
     location: str
-    most_interfaces: int = 0  # of any Instance there is: what it uses stays
+    most_interfaces: int = 0  # of any existing Instance: bindings in use are kept
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkPlan:
-    """What is done, and what to say."""
+    """Intents, and the readiness they start from."""
 
     intents: tuple[Intent, ...]
     readiness: Readiness
 
 
-def plan_network(seen: NetworkSeen, demand: Demand) -> NetworkPlan:
-    bindings = tuple(_plan_bindings(seen, demand))
-    links = [_follow(seen, demand, index) for index in range(len(seen.interfaces))]
+def plan_network(observed: ObservedNetwork, demand: NetworkDemand) -> NetworkPlan:
+    bindings = tuple(_plan_bindings(observed, demand))
+    links = [_follow(observed, demand, index) for index in range(len(observed.interfaces))]
     claims = {link.claim.key: link.claim for link in links if link.claim is not None}
     return NetworkPlan((*bindings, *claims.values()), _summarise(link.readiness for link in links))
 
 
-def _summarise(found: Iterable[Readiness]) -> Readiness:
-    """The most specific of what stands in the way; among equals the lowest interface."""
-    blockers = [one for one in found if not isinstance(one, Ready)]
-    return min(blockers, key=_severity, default=Ready())
+def _summarise(interfaces: Iterable[Readiness]) -> Readiness:
+    """The most specific blocker; among equals that of the lowest interface."""
+    blockers = [one for one in interfaces if not isinstance(one, NetworkReady)]
+    return min(blockers, key=_severity, default=NetworkReady())
 
 
-def _severity(found: Readiness) -> int:
-    if not isinstance(found, Refused):
+def _severity(readiness: Readiness) -> int:
+    if not isinstance(readiness, NetworkRefused):
         return 2
-    return 0 if found.reason == reasons.NETWORK_FAILED_TO_CREATE else 1
+    return 0 if readiness.reason == reasons.NETWORK_FAILED_TO_CREATE else 1
 
 
 # --- bindings -------------------------------------------------------------------------------------
 
 
-def _plan_bindings(seen: NetworkSeen, demand: Demand) -> Iterator[Intent]:
-    for index, network in enumerate(seen.interfaces):
-        found = seen.bindings.get(index)
-        if found is None:
+def _plan_bindings(observed: ObservedNetwork, demand: NetworkDemand) -> Iterator[Intent]:
+    for index, network in enumerate(observed.interfaces):
+        existing = observed.bindings.get(index)
+        if existing is None:
             yield _new_binding(demand, index, network)
-        elif _is_ours(found, demand) and not _fits(found, network, demand):
-            # Bindings are immutable where it counts: a new one takes its place when this is gone.
-            yield from _remove(found, reasons.DRIFTED)
-    for index, found in sorted(seen.bindings.items()):
-        is_left_over = index >= max(len(seen.interfaces), demand.most_interfaces)
-        if is_left_over and _is_ours(found, demand):
-            yield from _remove(found, reasons.NOT_WANTED)
+        elif _is_ours(existing, demand) and not _fits(existing, network, demand):
+            # The fields that differ are immutable: a new binding follows once this one is gone.
+            yield from _remove(existing, reasons.DRIFTED)
+    for index, existing in sorted(observed.bindings.items()):
+        is_unused = index >= max(len(observed.interfaces), demand.most_interfaces)
+        if is_unused and _is_ours(existing, demand):
+            yield from _remove(existing, reasons.NOT_WANTED)
 
 
-def _new_binding(demand: Demand, index: int, network: JsonMapping) -> Ensure:
+def _new_binding(demand: NetworkDemand, index: int, network: NetworkReference) -> Ensure:
     name = names.derive_network_binding_name(demand.deployment.name, index)
     key = ObjectKey(demand.deployment.plane, NETWORK_BINDING, demand.deployment.namespace, name)
-    kept = {part: network[part] for part in ("namespace", "name") if network.get(part)}
-    spec: JsonMapping = {"network": kept, "location": {"name": demand.location}}
-    wanted = Owned(owners=(demand.owner,))
+    reference = {"namespace": network.namespace, "name": network.name}
+    spec: JsonMapping = {
+        "network": {member: text for member, text in reference.items() if text},
+        "location": {"name": demand.location},
+    }
+    desired = OwnedFields(owners=(demand.owner,))
     owner = demand.deployment
-    under = OnlyUnder(owner, lock=owner, uid=demand.owner.uid)
-    return Ensure(
-        key, wanted, reasons.NETWORK_PROVISIONING, initial={"spec": spec}, only_under=under
-    )
+    under = RequireExists(owner, lock=owner, uid=demand.owner.uid)
+    initial = {"spec": spec}
+    return Ensure(key, desired, reasons.NETWORK_PROVISIONING, initial=initial, requires=under)
 
 
-def _remove(found: Binding, reason: str) -> Iterator[Delete]:
-    if not found.metadata.is_deleting:
-        yield Delete(found.key, found.metadata.uid, reason)
+def _remove(binding: ObservedBinding, reason: str) -> Iterator[Delete]:
+    if not binding.metadata.is_deleting:
+        yield Delete(binding.key, binding.metadata.uid, reason)
 
 
-def _is_ours(found: Binding, demand: Demand) -> bool:
-    controller = found.metadata.controller
+def _is_ours(binding: ObservedBinding, demand: NetworkDemand) -> bool:
+    controller = binding.metadata.controller
     return controller is not None and controller.uid == demand.owner.uid
 
 
-def _fits(found: Binding, network: JsonMapping, demand: Demand) -> bool:
-    wanted = derive_reference(
-        {part: str(value) for part, value in network.items()}, found.key.namespace
-    )
-    return found.network == wanted and found.location == demand.location
+def _fits(binding: ObservedBinding, network: NetworkReference, demand: NetworkDemand) -> bool:
+    desired = network.within(binding.key.namespace)
+    return binding.network == desired and binding.location == demand.location
 
 
 # --- the chain of one interface -------------------------------------------------------------------
@@ -145,87 +146,89 @@ def _fits(found: Binding, network: JsonMapping, demand: Demand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How far an interface has come, and the claim to be made for it."""
+    """Readiness of one interface, and the SubnetClaim it lacks."""
 
     readiness: Readiness
     claim: Ensure | None = None
 
 
-def _follow(seen: NetworkSeen, demand: Demand, index: int) -> Link:
+def _follow(observed: ObservedNetwork, demand: NetworkDemand, index: int) -> Link:
     name = names.derive_network_binding_name(demand.deployment.name, index)
-    binding = seen.bindings.get(index)
+    binding = observed.bindings.get(index)
     if binding is None:
         return _waiting("NetworkBinding", name)
     if not _is_ours(binding, demand):
-        return Link(Waiting(f'NetworkBinding "{name}", which belongs to somebody else'))
-    if binding.metadata.is_deleting or not _fits(binding, seen.interfaces[index], demand):
+        return Link(NetworkWaiting(f'NetworkBinding "{name}", which belongs to somebody else'))
+    if binding.metadata.is_deleting or not _fits(binding, observed.interfaces[index], demand):
         return _waiting("NetworkBinding", name)
     refused = _refusal(binding)
     if refused is not None:
         return Link(refused)
     if binding.ready is None or not binding.ready.is_true or binding.context is None:
         return _waiting("NetworkBinding", name)
-    context = seen.contexts.get(binding.context)
+    context = observed.contexts.get(binding.context)
     if context is None or context.ready is None or not context.ready.is_true:
         return _waiting("NetworkContext", binding.context.name)
-    return _follow_claim(seen.claims.get(binding.context, ()), context, demand)
+    return _follow_claim(observed.claims.get(binding.context, ()), context, demand)
 
 
-def _refusal(binding: Binding) -> Refused | None:
+def _refusal(binding: ObservedBinding) -> NetworkRefused | None:
     ready = binding.ready
     if ready is None or ready.status != "False":
         return None
     if is_failed(ready) or ready.reason == reasons.NETWORK_NOT_FOUND:
-        return Refused(ready.reason, ready.message)
+        return NetworkRefused(ready.reason, ready.message)
     return None
 
 
-def _follow_claim(claims: tuple[Claim, ...], context: Context, demand: Demand) -> Link:
+def _follow_claim(
+    claims: tuple[SubnetClaimState, ...], context: ObservedContext, demand: NetworkDemand
+) -> Link:
     matching = [claim for claim in claims if _matches(claim, demand)]
     name = names.derive_subnet_claim_name(context.key.name)
     if not matching:
         if any(claim.key.name == name for claim in claims):
-            # The name is taken by a claim for something else; only its going helps.
+            # A claim with other fields has the name: a new one is possible once it is deleted.
             return _waiting("SubnetClaim", name)
-        return Link(Waiting(_named("SubnetClaim", name)), _new_claim(context, demand))
-    return _judge_claim(next((c for c in matching if _is_settled(c)), matching[0]))
+        return Link(NetworkWaiting(_named("SubnetClaim", name)), _new_claim(context, demand))
+    return _evaluate_claim(next((c for c in matching if _is_settled(c)), matching[0]))
 
 
-def _judge_claim(claim: Claim) -> Link:
+def _evaluate_claim(claim: SubnetClaimState) -> Link:
     if claim.ready is None or not claim.ready.is_true or not claim.subnet:
         return _waiting("SubnetClaim", claim.key.name)
     if not _is_settled(claim):
         return _waiting("Subnet", claim.subnet)
-    return Link(Ready())
+    return Link(NetworkReady())
 
 
-def _is_settled(claim: Claim) -> bool:
-    told = (claim.ready, claim.subnet_ready)
-    return bool(claim.subnet) and all(ready is not None and ready.is_true for ready in told)
+def _is_settled(claim: SubnetClaimState) -> bool:
+    both = (claim.ready, claim.subnet_ready)
+    return bool(claim.subnet) and all(ready is not None and ready.is_true for ready in both)
 
 
-def _matches(claim: Claim, demand: Demand) -> bool:
-    found = (claim.subnet_class, claim.ip_family, claim.location)
-    return found == (SUBNET_CLASS, IP_FAMILY, demand.location)
+def _matches(claim: SubnetClaimState, demand: NetworkDemand) -> bool:
+    stated = (claim.subnet_class, claim.ip_family, claim.location)
+    return stated == (SUBNET_CLASS, IP_FAMILY, demand.location)
 
 
-def _new_claim(context: Context, demand: Demand) -> Ensure:
+def _new_claim(context: ObservedContext, demand: NetworkDemand) -> Ensure:
     name = names.derive_subnet_claim_name(context.key.name)
     key = ObjectKey(context.key.plane, SUBNET_CLAIM, context.key.namespace, name)
     owner = OwnerReference(
         NETWORK_CONTEXT.api_version, NETWORK_CONTEXT.kind, context.key.name, context.metadata.uid
     )
-    # Other deployments in this context need the same claim: whoever came first made ours too.
+    # Other deployments in this context need the same claim, and may have created it already.
     spec: JsonMapping = {
         "subnetClass": SUBNET_CLASS,
         "ipFamily": IP_FAMILY,
         "networkContext": {"name": context.key.name},
         "location": {"name": demand.location},
     }
-    wanted = Owned(parts={"spec": spec})
-    under = OnlyUnder(context.key, lock=context.key, uid=context.metadata.uid)
-    born = _owned_by(owner)
-    return Ensure(key, wanted, reasons.NETWORK_PROVISIONING, initial=born, only_under=under)
+    desired = OwnedFields(merge={"spec": spec})
+    under = RequireExists(context.key, lock=context.key, uid=context.metadata.uid)
+    initial = _owned_by(owner)
+    return Ensure(key, desired, reasons.NETWORK_PROVISIONING, initial=initial, requires=under)
 
 
 def _owned_by(owner: OwnerReference) -> JsonMapping:
@@ -239,7 +242,7 @@ def _owned_by(owner: OwnerReference) -> JsonMapping:
 
 
 def _waiting(kind: str, name: str) -> Link:
-    return Link(Waiting(_named(kind, name)))
+    return Link(NetworkWaiting(_named(kind, name)))
 
 
 def _named(kind: str, name: str) -> str:

@@ -1,21 +1,15 @@
-"""Whether networking counts: the setting, and what it amounts to now. Pure values."""
+"""Whether networking counts in this cell, as plans read it; the setting is the kit's
+`OptionalKindsMode`.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Networking(StrEnum):
-    """The setting."""
-
-    AUTO = "auto"
-    ON = "on"
-    OFF = "off"
-
-
-class State(StrEnum):
-    """What holds now."""
+class NetworkingState(StrEnum):
+    """Without networking no gate is set and no location is needed."""
 
     ON = "on"
     OFF = "off"
-    UNKNOWN = "unknown"  # `auto`, and the cell has not said yet
+    UNKNOWN = "unknown"  # mode `auto`, and not every kind is listed yet

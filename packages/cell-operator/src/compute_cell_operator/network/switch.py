@@ -1,128 +1,50 @@
-"""Whether networking is on in this cell (operations.md 1.4).
+"""Whether networking is on in this cell: the state of all networking kinds together (cell.md 6).
 
-```
-            all kinds served                two answers "not served", 30 s apart
- unknown ──────────────────► on ──────────────────────────────────────────────► off
-    └────────── a kind is not served ────────────────────────────────────────────►┘
-```
-
-`auto` follows what the cell serves. Turning on takes one complete look, turning off takes two
-answers of the server: one failed or partial discovery must not take gates off Instances. While the
-second is awaited, networking is on and unreadable, so nothing is concluded. `on` and `off` never
-move. Who depends on the state is told of every change, and of caches that became readable.
+Networking needs every kind. It is off where one of them is not served, and unknown until all are
+listed: deciding earlier would start an Instance without its network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Final
 
-from compute_cell_operator.kinds import NETWORKING_KINDS
-from compute_cell_operator.network.state import Networking, State
-from compute_cell_operator.plane_names import CELL
-from compute_operator_kit.cache import Change, Serving
-from compute_operator_kit.clock import Clock
-from compute_operator_kit.errors import ReconcileError
-from compute_operator_kit.keys import Kind, Role
-from compute_operator_kit.kube import NotServed, Writer
-from compute_operator_kit.planes import Plane
-from compute_operator_kit.reach import Reach
+from compute_cell_operator.network.state import NetworkingState
+from compute_cell_operator.planes import CELL, NETWORKING_KINDS
+from compute_operator_kit.cache.optional_kinds import OptionalKindsMode
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.controller.context import OperatorContext
+from compute_operator_kit.core.clock import Clock
+from compute_operator_kit.core.keys import Role
+from compute_operator_kit.planes.optional_kinds import KindState, OptionalKinds, TrackedKinds
 
-ASK_AGAIN: Final = timedelta(seconds=30)  # operations.md 1.4
-WRITER: Final = Writer("discovery", "compute-deployment")  # reads only
-
-
-_FIXED: Final = {
-    Networking.AUTO: State.UNKNOWN,
-    Networking.ON: State.ON,
-    Networking.OFF: State.OFF,
-}
+TRACKED: Final = TrackedKinds(
+    Role.HOME, NETWORKING_KINDS, FieldOwner("discovery", "compute-deployment")
+)
 
 
-class Switch:
-    """The state, kept by listening to the cell's caches."""
+class NetworkingKinds:
+    """The networking kinds of the cell."""
 
-    def __init__(self, setting: Networking, reach: Reach, clock: Clock) -> None:
-        self.setting = setting
-        self.state = _FIXED[setting]
-        self._reach = reach
-        self._clock = clock
-        self._readable: tuple[bool, ...] = ()
-        self._is_doubting = False
-        self._told: list[Callable[[], None]] = []
+    def __init__(self, mode: OptionalKindsMode, context: OperatorContext, clock: Clock) -> None:
+        self.kinds = OptionalKinds(mode, TRACKED, context, clock)
 
     @property
     def is_consulted(self) -> bool:
         """Whether networking kinds are watched at all."""
-        return self.setting is not Networking.OFF
+        return self.kinds.are_watched
 
-    def tell(self, listener: Callable[[], None]) -> None:
-        """Has somebody called when the state, or what of it is readable, changes."""
-        self._told.append(listener)
+    @property
+    def state(self) -> NetworkingState:
+        if self.kinds.mode is OptionalKindsMode.ON:
+            return NetworkingState.ON
+        if self.kinds.mode is OptionalKindsMode.OFF:
+            return NetworkingState.OFF
+        states = {self.kinds.state(CELL, kind) for kind in NETWORKING_KINDS}
+        if KindState.OFF in states:
+            return NetworkingState.OFF
+        return NetworkingState.UNKNOWN if KindState.UNKNOWN in states else NetworkingState.ON
 
-    # what planes tell ----------------------------------------------------------------------------
-
-    def teller(self, role: Role, kind: Kind) -> Callable[[Change], None]:  # noqa: ARG002
-        return _ignore
-
-    def synced(self, plane: Plane, kind: Kind) -> None:
-        if plane.name != CELL or kind not in NETWORKING_KINDS:
-            return
-        before = (self.state, self._readable)
-        views = [self._reach.caches.view(CELL, kind) for kind in NETWORKING_KINDS]
-        self._readable = tuple(view.is_synced for view in views)
-        if self.setting is Networking.AUTO:
-            self._follow([view.serving for view in views])
-        if before != (self.state, self._readable):
-            self._tell_all()
-
-    def recovered(self, plane: Plane) -> None:
-        pass
-
-    def disengaged(self, plane: Plane) -> None:
-        pass
-
-    # deciding ------------------------------------------------------------------------------------
-
-    def _follow(self, found: list[Serving]) -> None:
-        if all(self._readable):
-            self.state = State.ON
-        elif Serving.NOT_SERVED in found:
-            if self.state is State.UNKNOWN:
-                self.state = State.OFF
-            elif self.state is State.ON and not self._is_doubting:
-                self._is_doubting = True
-                self._reach.start(self._doubt(), "networking")
-
-    async def _doubt(self) -> None:
-        """Asks the server itself until it says yes or no; what it does not answer changes nothing.
-
-        The first "not served" was a reflector's, and came just now.
-        """
-        try:
-            is_served: bool | None = None
-            while is_served is None:
-                await self._clock.sleep(ASK_AGAIN)
-                is_served = await self._is_served()
-            if not is_served:
-                self.state = State.OFF
-                self._tell_all()
-        finally:
-            self._is_doubting = False
-
-    async def _is_served(self) -> bool | None:
-        kube = self._reach.kube(CELL, WRITER)
-        try:
-            pages = [await kube.list(kind, limit=1) for kind in NETWORKING_KINDS]
-        except ReconcileError:
-            return None
-        return not any(isinstance(page, NotServed) for page in pages)
-
-    def _tell_all(self) -> None:
-        for listener in self._told:
-            listener()
-
-
-def _ignore(_: Change) -> None:
-    """Changes of objects are the controllers' affair."""
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when the state changes, or a kind becomes readable."""
+        self.kinds.add_listener(lambda _: listener())

@@ -1,11 +1,11 @@
-"""The copy of every Instance on the hub (cell.md 11, 12).
+"""The write-back controller: a copy of every Instance of the cell on the hub (cell.md 11, 12).
 
 ```
-cell Instance ── wanted copy ──┐
-                               ├─ equal: nothing is read, nothing is written
-hub copy (watched) ────────────┘  different: ask the hub, check, then write
+cell Instance ── desired copy ─┐
+                               ├─ equal: no read, no write
+hub copy (watched) ────────────┘  different: live reads of the hub, checks, then a write
 ```
 
 The only folder that knows the hub. The cell is the authority over its own Instances; a copy of
-another cell, or of somebody else, is never touched.
+another cell or another writer is never changed.
 """

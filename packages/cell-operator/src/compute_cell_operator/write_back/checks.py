@@ -1,7 +1,7 @@
-"""What must be true before a copy is written. Pure (cell.md 11, checks 1 to 6).
+"""Checks of identity and ownership before a copy is written. Pure (cell.md 11, checks 1 to 6).
 
-Each check is a statement about what was seen; the tuple at the end reads like the table, and its
-first that does not hold decides.
+The first check that fails decides, in the order of the tuple at the end. Without them a cell with
+wrong labels could write into another project, or over another cell's copy.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from compute_api_types import labels
-from compute_cell_operator.instance.observe import has_foreign_controller
-from compute_cell_operator.write_back.observe import Document, HubAnswer, Seen
-from compute_operator_kit.objects import Absent, Metadata, Unreadable
+from compute_cell_operator.instance_facts import has_foreign_controller
+from compute_cell_operator.write_back.observe import HubFacts, InstanceDocument, ObservedCopy
+from compute_operator_kit.core.objects import Absent, Metadata, Unreadable
 
 
 class RefusalReason(StrEnum):
@@ -29,7 +29,7 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The copy is not written, and an existing one stays as it is, until something changes."""
+    """The copy is not written, and an existing one stays as it is, until one of them changes."""
 
     reason: RefusalReason
     message: str
@@ -37,55 +37,55 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class NoOwner:
-    """The hub has no live deployment to own a copy: no copy, and no error."""
+    """The hub has no deployment to own a copy, or a terminating one: no copy, and no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotKnown:
-    """The hub could not be asked: nothing may be concluded."""
+    """A plane could not be read: nothing may be concluded."""
 
     reason: str
 
 
 Obstacle: TypeAlias = Refusal | NoOwner | NotKnown
-Check: TypeAlias = Callable[[Seen, HubAnswer], Obstacle | None]
+Check: TypeAlias = Callable[[ObservedCopy, HubFacts], Obstacle | None]
 
 
-def linking_labels_are_there(seen: Seen, _: HubAnswer) -> Obstacle | None:
-    found = seen.instance.metadata.labels
-    missing = [key for key in labels.LINKING_LABELS if not found.get(key)]
+def linking_labels_are_there(observed: ObservedCopy, _: HubFacts) -> Obstacle | None:
+    present = observed.instance.metadata.labels
+    missing = [key for key in labels.LINKING_LABELS if not present.get(key)]
     if not missing:
         return None
     return Refusal(RefusalReason.MISSING_LABELS, f"labels missing: {', '.join(missing)}")
 
 
-def instance_has_no_other_controller(seen: Seen, _: HubAnswer) -> Obstacle | None:
-    if not has_foreign_controller(seen.instance.metadata):
+def instance_has_no_other_controller(observed: ObservedCopy, _: HubFacts) -> Obstacle | None:
+    if not has_foreign_controller(observed.instance.metadata):
         return None
     return Refusal(RefusalReason.FOREIGN_OWNER, "the Instance has another controller")
 
 
-def namespaces_name_the_same_project(seen: Seen, hub: HubAnswer) -> Obstacle | None:
-    for found in (seen.namespace, hub.namespace):
-        if isinstance(found, Unreadable):
-            return NotKnown(found.reason)
-    name = seen.copy_key.namespace
-    if isinstance(seen.namespace, Absent):
+def namespaces_name_the_same_project(observed: ObservedCopy, hub: HubFacts) -> Obstacle | None:
+    for namespace in (observed.namespace, hub.namespace):
+        if isinstance(namespace, Unreadable):
+            return NotKnown(namespace.reason)
+    name = observed.copy_key.namespace
+    if isinstance(observed.namespace, Absent):
         return _unidentified(f'Namespace "{name}" does not exist on the cell')
     if not isinstance(hub.namespace, Metadata):
         return _unidentified(f'Namespace "{name}" does not exist on the hub')
     for key in labels.IDENTITY_LABELS:
-        obstacle = _compare_identity(key, seen.namespace, hub.namespace)
+        obstacle = _compare_identity(key, observed.namespace, hub.namespace)
         if obstacle is not None:
             return obstacle
     return None
 
 
 def _compare_identity(key: str, cell: Metadata | Unreadable, hub: Metadata) -> Obstacle | None:
-    found = hub.labels.get(key, "")
-    if not found:
+    on_hub = hub.labels.get(key, "")
+    if not on_hub:
         return _unidentified(f'Namespace "{hub.name}" on the hub has no label "{key}"')
-    if isinstance(cell, Metadata) and cell.labels.get(key) == found:
+    if isinstance(cell, Metadata) and cell.labels.get(key) == on_hub:
         return None
     return _unidentified(f'Namespace "{hub.name}": label "{key}" differs between hub and cell')
 
@@ -94,58 +94,58 @@ def _unidentified(message: str) -> Refusal:
     return Refusal(RefusalReason.NAMESPACE_IDENTITY, message)
 
 
-def owner_lives_on_the_hub(_: Seen, hub: HubAnswer) -> Obstacle | None:
+def owner_exists_on_the_hub(_: ObservedCopy, hub: HubFacts) -> Obstacle | None:
     if isinstance(hub.deployment, Unreadable):
         return NotKnown(hub.deployment.reason)
-    is_there = isinstance(hub.deployment, Metadata) and not hub.deployment.is_deleting
-    return None if is_there else NoOwner()
+    is_present = isinstance(hub.deployment, Metadata) and not hub.deployment.is_deleting
+    return None if is_present else NoOwner()
 
 
-def owner_is_the_one_karmada_delivered(seen: Seen, hub: HubAnswer) -> Obstacle | None:
-    if not isinstance(hub.deployment, Metadata) or not seen.deployment_uid:
+def owner_is_the_one_karmada_delivered(observed: ObservedCopy, hub: HubFacts) -> Obstacle | None:
+    if not isinstance(hub.deployment, Metadata) or not observed.deployment_uid:
         return None
-    if hub.deployment.uid == seen.deployment_uid:
+    if hub.deployment.uid == observed.deployment_uid:
         return None
     message = (
         f'WorkloadDeployment "{hub.deployment.name}" on the hub has UID "{hub.deployment.uid}", '
-        f'the one delivered here was made from "{seen.deployment_uid}"'
+        f'the one delivered here was made from "{observed.deployment_uid}"'
     )
     return Refusal(RefusalReason.OWNER_MISMATCH, message)
 
 
-def copy_is_of_this_cell(seen: Seen, _: HubAnswer) -> Obstacle | None:
-    if isinstance(seen.copy, Unreadable):
-        return NotKnown(seen.copy.reason)
-    if not isinstance(seen.copy, Document):
+def copy_is_of_this_cell(observed: ObservedCopy, _: HubFacts) -> Obstacle | None:
+    if isinstance(observed.copy, Unreadable):
+        return NotKnown(observed.copy.reason)
+    if not isinstance(observed.copy, InstanceDocument):
         return None
-    cell = seen.copy.metadata.labels.get(labels.CELL, "")
-    if cell in {"", seen.cell}:
+    cell = observed.copy.metadata.labels.get(labels.CELL, "")
+    if cell in {"", observed.cell}:
         return None
     return Refusal(RefusalReason.OTHER_CELL, f'the copy belongs to cell "{cell}"')
 
 
-def copy_has_no_other_controller(seen: Seen, hub: HubAnswer) -> Obstacle | None:
-    if not isinstance(seen.copy, Document) or not isinstance(hub.deployment, Metadata):
+def copy_has_no_other_controller(observed: ObservedCopy, hub: HubFacts) -> Obstacle | None:
+    if not isinstance(observed.copy, InstanceDocument) or not isinstance(hub.deployment, Metadata):
         return None
-    controller = seen.copy.metadata.controller
+    controller = observed.copy.metadata.controller
     if controller is None or controller.uid == hub.deployment.uid:
         return None
     message = f'the copy is controlled by {controller.kind} "{controller.name}"'
     return Refusal(RefusalReason.FOREIGN_OWNER, message)
 
 
-FIRST_OBSTACLE: Final[tuple[Check, ...]] = (
+CHECKS: Final[tuple[Check, ...]] = (
     linking_labels_are_there,
     instance_has_no_other_controller,
     namespaces_name_the_same_project,
-    owner_lives_on_the_hub,
+    owner_exists_on_the_hub,
     owner_is_the_one_karmada_delivered,
     copy_is_of_this_cell,
     copy_has_no_other_controller,
 )
 
 
-def find_obstacle(seen: Seen, hub: HubAnswer) -> Obstacle | None:
-    """The first that stands in the way of a write."""
-    found = (check(seen, hub) for check in FIRST_OBSTACLE)
-    return next((obstacle for obstacle in found if obstacle is not None), None)
+def find_obstacle(observed: ObservedCopy, hub: HubFacts) -> Obstacle | None:
+    """The result of the first check that fails."""
+    results = (check(observed, hub) for check in CHECKS)
+    return next((obstacle for obstacle in results if obstacle is not None), None)

@@ -1,5 +1,7 @@
-"""The write-back controller, assembled: what wakes it, what it reads, and what runs beside its
-passes.
+"""The write-back controller: its watches, caches, reconcile and sweep, for `wiring`.
+
+It has half of the workers at most: reconciles that wait for a hub without an answer must leave
+workers for the cell's own controllers.
 """
 
 from __future__ import annotations
@@ -9,102 +11,100 @@ from datetime import timedelta
 from typing import Final
 
 from compute_api_types import labels, reasons
-from compute_cell_operator.assembly import Tools
-from compute_cell_operator.instance.mapping import wake_all
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import HUB
+from compute_cell_operator.delays import RESYNC
+from compute_cell_operator.dependencies import Dependencies
+from compute_cell_operator.indexes import keys_of_kind
+from compute_cell_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE
 from compute_cell_operator.retries import RETRY
-from compute_cell_operator.write_back import mapping
-from compute_cell_operator.write_back.lag import End, Lag
-from compute_cell_operator.write_back.leftovers import Copies
-from compute_cell_operator.write_back.passes import Passes
-from compute_operator_kit.cache import Caches, Change
-from compute_operator_kit.controller import Controller, Dropped, Watch
-from compute_operator_kit.intents import Emit
-from compute_operator_kit.keys import ObjectKey, Role, Uid
-from compute_operator_kit.kube import Selector, Writer
-from compute_operator_kit.parts import Part
-from compute_operator_kit.planes import Watched
-from compute_operator_kit.reconcile import Pass, Result
+from compute_cell_operator.write_back import watches
+from compute_cell_operator.write_back.delays import CHECK_PERIOD, SWEEP_JITTER
+from compute_cell_operator.write_back.orphans import OrphanedCopies
+from compute_cell_operator.write_back.reconcile import WriteBackReconciler
+from compute_cell_operator.write_back.status_lag import End, StatusLag
+from compute_operator_kit.cache.store import Caches, Change
+from compute_operator_kit.client.interface import FieldOwner, Selector
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result
+from compute_operator_kit.controller.registration import ControllerSetup
+from compute_operator_kit.controller.spec import Controller, DroppedChange, Watch
+from compute_operator_kit.core.keys import ObjectKey, Role, Uid
+from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.planes.registry import CachedKind
 
 NAME: Final = "write-back"
-WRITER: Final = Writer(NAME, labels.WRITE_BACK_MANAGER)
-RESYNC: Final = timedelta(minutes=10)  # cell.md 2
-TICK: Final = timedelta(seconds=5)
-SWEEP_JITTER: Final = 0.1  # cell.md 12: ± 10 %
+WRITER: Final = FieldOwner(NAME, labels.WRITE_BACK_MANAGER)
 WRITING_BACK: Final = "WritingBack"
-NOT_OURS: Final = Dropped("not_ours")
+NOT_OURS: Final = DroppedChange("not_ours")
 
 
 class WriteBack:
-    """Everything that copies Instances to the hub."""
+    """Write-back of all Instances of the cell."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._copies = Copies(tools, WRITER)
-        self._passes = Passes(tools, self._copies, WRITER)
-        self._lag = Lag(tools.clock, tools.measures, NAME)
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._orphans = OrphanedCopies(deps, WRITER)
+        self._reconciler = WriteBackReconciler(deps, self._orphans, WRITER)
+        self._lag = StatusLag(deps.clock, deps.metrics, NAME)
 
-    # --- waking and looking ---------------------------------------------------------------------
+    # --- mapping and reconcile ------------------------------------------------------------------
 
-    def map_instance(self, change: Change, _: Caches) -> Iterable[ObjectKey | Dropped]:
+    def map_instance(self, change: Change, _: Caches) -> Iterable[ObjectKey | DroppedChange]:
         if not self._is_in_scope(change.key):
             return (NOT_OURS,)
-        self._copies.note(change)
+        self._orphans.note(change)
         self._lag.start(change.key)
         return (change.key,)
 
     def _is_in_scope(self, key: ObjectKey) -> bool:
-        return self._tools.settings.is_in_scope(key.namespace)
+        return self._deps.settings.is_in_scope(key.namespace)
 
-    async def reconcile(self, key: ObjectKey, work: Pass) -> Result:
+    async def reconcile(self, key: ObjectKey, work: ReconcileContext) -> Result:
         if not self._is_in_scope(key):
             return Result()
         self._lag.begin(key)
-        end = End.NOT_YET  # also when it ends by an error: the change still waits
+        end = End.NOT_YET  # also after an error: the change still waits
         try:
-            applied, end = await self._passes.look(key, work)
+            applied, end = await self._reconciler.reconcile(key, work)
         finally:
             self._lag.end(key, end)
         is_refused = len(applied.errors) > len(applied.failures)
         return Result(applied.wait, applied.failures, is_refused=is_refused)
 
-    # --- beside the passes ----------------------------------------------------------------------
+    # --- leader ---------------------------------------------------------------------------------
 
-    async def attend(self) -> None:
-        """While this process writes: sweeps, and says when the hub has been away for long."""
-        clock = self._tools.clock
+    async def run_as_leader(self) -> None:
+        """Sweeps, and reports a hub that has been away for long."""
+        clock = self._deps.clock
         next_sweep = clock.monotonic()
         self._lag.count(is_on=True)
-        # What the process before this one has not brought to the hub waits for us from now on. A
-        # pass may have been quicker than we are here, so each is looked at once more.
-        for key in wake_all(self._tools.reach.caches):
+        # Changes that the former leader did not write wait from now on. Keys that were reconciled
+        # before this line are enqueued again, or their wait would have no end.
+        for key in keys_of_kind(self._deps.context.caches, INSTANCE):
             self._lag.start(key)
-            self._tools.reach.wake(NAME, key)
+            self._deps.context.enqueue(NAME, key)
         try:
             while True:
                 if clock.monotonic() >= next_sweep:
-                    self._sweep()
+                    self._enqueue_orphans()
                     next_sweep = clock.monotonic() + self._derive_interval()
-                self._tell_delay()
-                await clock.sleep(TICK)
+                self._report_delay()
+                await clock.sleep(CHECK_PERIOD)
         finally:
             self._lag.count(is_on=False)
 
     def _derive_interval(self) -> timedelta:
-        chance = 2.0 * self._tools.random.random() - 1.0
-        return self._tools.settings.federation.sweep_interval * (1.0 + SWEEP_JITTER * chance)
+        chance = 2.0 * self._deps.random.random() - 1.0
+        return self._deps.settings.federation.sweep_interval * (1.0 + SWEEP_JITTER * chance)
 
-    def _sweep(self) -> None:
-        for key in self._copies.find_keys():
-            self._tools.reach.wake(NAME, key)
+    def _enqueue_orphans(self) -> None:
+        for key in self._orphans.find_keys():
+            self._deps.context.enqueue(NAME, key)
 
-    def _tell_delay(self) -> None:
+    def _report_delay(self) -> None:
         if not self._lag.is_delayed_anew():
             return
-        self._tools.recorder.record(
-            Emit(
-                self._tools.operator,
+        self._deps.event_recorder.record(
+            RecordEvent(
+                self._deps.operator,
                 Uid(""),
                 reasons.WRITE_BACK_DELAYED,
                 "Changes of Instances have waited for the hub for more than 5 minutes",
@@ -113,48 +113,46 @@ class WriteBack:
             )
         )
 
-    def report(self) -> None:
-        """Gauges; and nothing is remembered that nobody will ask for."""
-        self._lag.report()
-        if HUB in self._tools.reach.caches.planes(Role.HUB):
-            self._copies.prune()
+    def update_gauges(self) -> None:
+        self._lag.update_gauges()
+        if HUB in self._deps.context.caches.planes(Role.HUB):
+            self._orphans.prune()
 
-    # --- assembling -----------------------------------------------------------------------------
+    # --- setup ----------------------------------------------------------------------------------
 
-    def build(self) -> Part:
-        settings = self._tools.settings
+    def build(self) -> ControllerSetup:
+        settings = self._deps.settings
         controller = Controller(
             name=NAME,
-            writer=WRITER,
+            owner=WRITER,
             watches=(
                 Watch(Role.HOME, INSTANCE, self.map_instance),
-                Watch(Role.HOME, DEPLOYMENT, mapping.map_deployment),
-                Watch(Role.HOME, NAMESPACE, mapping.map_namespace),
-                Watch(Role.HUB, INSTANCE, mapping.map_copy),
+                Watch(Role.HOME, DEPLOYMENT, watches.map_deployment),
+                Watch(Role.HOME, NAMESPACE, watches.map_namespace),
+                Watch(Role.HUB, INSTANCE, watches.map_copy),
             ),
             reconcile=self.reconcile,
-            share=lambda key, _: key.namespace,
+            fairness_key=lambda key, _: key.namespace,
             resync=RESYNC,
             retry=RETRY,
             deadline=settings.clients.reconcile_timeout,
-            # A hub that hangs must leave workers for the cell: the far plane never blocks the near.
             workers=max(1, settings.workers.total // 2),
             dropped_metric="compute_cell_dropped_events_total",
         )
-        # Of the hub only what is this cell's own.
+        # Copies of other cells are neither cached nor watched.
         ours = Selector.of_labels({labels.CELL: settings.cell.name})
-        return Part(
+        return ControllerSetup(
             controller=controller,
-            watched=(
-                Watched(Role.HOME, INSTANCE, indexes=mapping.INSTANCE_INDEXES),
-                Watched(Role.HOME, DEPLOYMENT),
-                Watched(Role.HOME, NAMESPACE),
-                Watched(Role.HUB, INSTANCE, selector=ours),
+            cached_kinds=(
+                CachedKind(Role.HOME, INSTANCE, indexes=watches.INSTANCE_INDEXES),
+                CachedKind(Role.HOME, DEPLOYMENT),
+                CachedKind(Role.HOME, NAMESPACE),
+                CachedKind(Role.HUB, INSTANCE, selector=ours),
             ),
-            report=self.report,
-            attend=self.attend,
+            update_gauges=self.update_gauges,
+            run_as_leader=self.run_as_leader,
         )
 
 
-def build(tools: Tools) -> Part:
-    return WriteBack(tools).build()
+def build(deps: Dependencies) -> ControllerSetup:
+    return WriteBack(deps).build()

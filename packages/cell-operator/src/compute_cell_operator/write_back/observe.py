@@ -1,7 +1,8 @@
-"""Reads caches: one Instance of the cell and its copy on the hub, at one moment.
+"""Cache reads of one Instance of the cell and its copy on the hub, at one moment.
 
-The hub's Namespace and deployment are in no cache: they are asked for only when a write is at hand,
-so they may be `None`: not asked. Unreadable is a value of its own and never absence.
+The hub's Namespace and deployment are in no cache and read live only before a write; until then
+`hub` is None. A cache that is incomplete gives `Unreadable`, never absence, which would delete the
+copy.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from compute_api_types import labels
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import HUB
-from compute_cell_operator.told import Told, read_conditions
-from compute_operator_kit.cache import Caches
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.objects import Absent, Metadata, Snapshot, Unreadable
-from compute_operator_kit.wire import JsonObject, member_object
+from compute_cell_operator.conditions import ReportedCondition, read_conditions
+from compute_cell_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.json import JsonObject, member_object
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """An Instance on either plane, whole."""
+class InstanceDocument:
+    """An Instance on either plane, with spec and status as they are stored."""
 
     key: ObjectKey
     metadata: Metadata
@@ -29,58 +29,58 @@ class Document:
     status: JsonObject
 
     @property
-    def conditions(self) -> tuple[Told, ...]:
+    def conditions(self) -> tuple[ReportedCondition, ...]:
         return read_conditions(self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class HubAnswer:
-    """What the hub said, by GET, before a write."""
+class HubFacts:
+    """Live reads of the hub before a write."""
 
     namespace: Metadata | Absent | Unreadable
     deployment: Metadata | Absent | Unreadable
-    # Where a create has met one: a copy without our label, or with another cell's, is in no cache
-    # of ours.
-    copy: Document | Absent | None = None
+    # Read where a create met an existing object: one without our label, or with another cell's, is
+    # in no cache of ours.
+    copy: InstanceDocument | Absent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """A wanted and a found copy, for comparing with what was written last."""
+    """Hashes of the desired and the existing copy at the last write."""
 
-    wanted: str
-    found: str
+    desired: str
+    existing: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedCopy:
     """One Instance of the cell and its copy."""
 
     cell: str
     copy_key: ObjectKey
-    instance: Document
+    instance: InstanceDocument
     namespace: Metadata | Absent | Unreadable  # of the cell
-    deployment_uid: str  # of the hub, as Karmada's annotation on the cell's says; "" for none
-    copy: Document | Absent | Unreadable
-    hub: HubAnswer | None = None
-    written: Hashes | None = None  # after the last write, where its answer still differed
+    deployment_uid: str  # of the hub's, in Karmada's annotation on the cell's; "" for none
+    copy: InstanceDocument | Absent | Unreadable
+    hub: HubFacts | None = None
+    written: Hashes | None = None  # after the last write, where the copy still differed
     owner_misses: int = 0  # how often in a row the hub had no owner for it
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """The cell's cache has no Instance of the name; `copy` is what is left of it on the hub."""
+    """The cell's cache has no Instance of the name; `copy` is its copy on the hub."""
 
-    copy: Document | Absent | Unreadable
+    copy: InstanceDocument | Absent | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is remembered of one name between passes."""
+    """What is kept of one name between reconciles."""
 
     written: Hashes | None = None
     owner_misses: int = 0
-    is_taken: bool = False  # the name of its copy, by something that no cache of ours holds
+    is_taken: bool = False  # an object that is in no cache of ours has the name of its copy
 
 
 NOTHING_KEPT: Final = Kept()
@@ -92,23 +92,23 @@ def observe(
     cell: str,
     *,
     kept: Kept = NOTHING_KEPT,
-    hub: HubAnswer | None = None,
-) -> Seen | Vanished | None:
-    """None where the cell's own cache cannot be believed."""
-    found = caches.view(key.plane, INSTANCE).get(key.namespace, key.name)
-    if isinstance(found, Unreadable):
+    hub: HubFacts | None = None,
+) -> ObservedCopy | Vanished | None:
+    """None where the cell's own cache is incomplete."""
+    instance = caches.lister(key.plane, INSTANCE).get(key.namespace, key.name)
+    if isinstance(instance, Unreadable):
         return None
     copy_key = derive_copy_key(key)
-    copy = _read_copy(caches.view(HUB, INSTANCE).get(key.namespace, key.name), hub)
-    if isinstance(found, Absent):
+    copy = _read_copy(caches.lister(HUB, INSTANCE).get(key.namespace, key.name), hub)
+    if isinstance(instance, Absent):
         return Vanished(copy)
-    namespace = caches.view(key.plane, NAMESPACE).get("", key.namespace)
-    return Seen(
+    namespace = caches.lister(key.plane, NAMESPACE).get("", key.namespace)
+    return ObservedCopy(
         cell=cell,
         copy_key=copy_key,
-        instance=read_document(found),
+        instance=read_document(instance),
         namespace=namespace.metadata if isinstance(namespace, Snapshot) else namespace,
-        deployment_uid=_observe_deployment_uid(found.metadata, caches, key),
+        deployment_uid=_observe_deployment_uid(instance.metadata, caches, key),
         copy=copy,
         hub=hub,
         written=kept.written,
@@ -117,14 +117,14 @@ def observe(
 
 
 def derive_copy_key(instance: ObjectKey) -> ObjectKey:
-    """Where the copy of an Instance is."""
+    """The key of the copy of an Instance."""
     return ObjectKey(HUB, INSTANCE, instance.namespace, instance.name)
 
 
 def _read_copy(
-    cached: Snapshot | Absent | Unreadable, hub: HubAnswer | None
-) -> Document | Absent | Unreadable:
-    """As the cache has it; what the cache cannot have, as the hub said."""
+    cached: Snapshot | Absent | Unreadable, hub: HubFacts | None
+) -> InstanceDocument | Absent | Unreadable:
+    """The cached copy, else the one read live."""
     if isinstance(cached, Snapshot):
         return read_document(cached)
     if isinstance(cached, Unreadable) or hub is None or hub.copy is None:
@@ -133,19 +133,19 @@ def _read_copy(
 
 
 def _observe_deployment_uid(instance: Metadata, caches: Caches, key: ObjectKey) -> str:
-    """By its controller, and not by a label: that one could be anybody's name."""
+    """By controller reference, not by label: a label could name any deployment."""
     owner = instance.controller
     if owner is None or owner.kind != DEPLOYMENT.kind or not owner.name:
         return ""
-    found = caches.view(key.plane, DEPLOYMENT).get(key.namespace, owner.name)
-    if not isinstance(found, Snapshot) or found.metadata.uid != owner.uid:
+    deployment = caches.lister(key.plane, DEPLOYMENT).get(key.namespace, owner.name)
+    if not isinstance(deployment, Snapshot) or deployment.metadata.uid != owner.uid:
         return ""
-    return read_deployment_uid(found.metadata)
+    return read_deployment_uid(deployment.metadata)
 
 
-def read_document(snapshot: Snapshot) -> Document:
-    body = snapshot.read()  # shared: a copy is written from it, and nothing into it
-    return Document(
+def read_document(snapshot: Snapshot) -> InstanceDocument:
+    body = snapshot.read()  # shared with other readers: must not be changed
+    return InstanceDocument(
         snapshot.key,
         snapshot.metadata,
         member_object(body, "spec"),
@@ -154,5 +154,5 @@ def read_document(snapshot: Snapshot) -> Document:
 
 
 def read_deployment_uid(deployment: Metadata) -> str:
-    """The UID of the hub deployment that a cell deployment was made from; "" where not told."""
+    """The UID of the hub deployment that Karmada made a cell deployment from; "" for none."""
     return deployment.annotations.get(labels.KARMADA_TEMPLATE_UID, "")

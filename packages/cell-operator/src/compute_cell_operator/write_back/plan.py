@@ -1,7 +1,8 @@
-"""Decides what happens to the copy of one Instance. Pure (cell.md 11, 12).
+"""Plan of the copy of one Instance on the hub: create, update, replace or delete. Pure (cell.md 11,
+12).
 
-Two steps: what the caches say is compared first, and only a difference makes somebody ask the hub
-(`AskHub`). With the answer the same function decides again.
+Two steps: the caches are compared first, and only a difference leads to live reads of the hub
+(`AskHub`), with which the same function decides again. A settled cell sends no request.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import timedelta
 from typing import Final, TypeAlias, assert_never
 
 from compute_api_types import conditions, labels, reasons
+from compute_cell_operator.delays import RETRY_UNREADABLE
 from compute_cell_operator.write_back.checks import (
     NoOwner,
     NotKnown,
@@ -20,45 +22,57 @@ from compute_cell_operator.write_back.checks import (
     find_obstacle,
     linking_labels_are_there,
 )
-from compute_cell_operator.write_back.observe import Document, Hashes, HubAnswer, Seen
-from compute_cell_operator.write_back.wanted import Copy, derive_copy, derive_hash, read_copy
-from compute_operator_kit.intents import (
+from compute_cell_operator.write_back.delays import (
+    GATHER,
+    OWNER_TRIES,
+    RETRY_OWNER,
+    RETRY_OWNER_LATER,
+    RETRY_REFUSED,
+    RETRY_REPLACED,
+)
+from compute_cell_operator.write_back.desired import (
+    DesiredCopy,
+    derive_copy,
+    derive_hash,
+    read_copy,
+)
+from compute_cell_operator.write_back.observe import (
+    Hashes,
+    HubFacts,
+    InstanceDocument,
+    ObservedCopy,
+)
+from compute_operator_kit.controller.mass_delete import RemovalHeld
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import Absent, Metadata, Unreadable
+from compute_operator_kit.intents.intents import (
     Delete,
     Ensure,
-    IfGone,
     Intent,
-    Owned,
+    OwnedFields,
     Plan,
+    RecordEvent,
+    RequeueAfter,
+    RequireGone,
     SetStatus,
-    Wait,
 )
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import Absent, Metadata, Unreadable
 
-RETRY_OWNER: Final = timedelta(seconds=30)
-RETRY_OWNER_LATER: Final = timedelta(minutes=5)
-OWNER_TRIES: Final = 10
-RETRY_REFUSED: Final = timedelta(minutes=5)
-# Not the way it usually goes on: a plane that is back wakes the key.
-RETRY_UNREADABLE: Final = timedelta(seconds=30)
-RETRY_REPLACED: Final = timedelta(seconds=1)
-GATHER: Final = timedelta(milliseconds=100)
-"""Grant, gate and start follow each other closely, and are to be one write."""
+SWEEPING: Final = "Sweeping"
 
 
 @dataclass(frozen=True, slots=True)
 class AskHub:
-    """The copy differs; whether it may be written is for the hub to say."""
+    """The copy differs; live reads of the hub decide whether it may be written."""
 
-    is_create: bool  # a create needs a fresh answer, another may use one of the last 10 s
-    # More is about to follow: a create waits a moment for it, before anybody is asked. An update
-    # that is held back by its writer costs no request, since answers are kept.
+    is_create: bool  # needs a live read; an update may use one of the last 10 s
+    # More changes are about to follow: a create waits for them before the hub is read. An update is
+    # deferred by the applier, and costs no read meanwhile.
     is_provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is done, and why a copy is not written."""
+    """The plan, and why a copy is not written."""
 
     plan: Plan
     refusal: Refusal | None = None
@@ -67,153 +81,171 @@ class Decided:
 
 Decision: TypeAlias = AskHub | Decided
 SETTLED: Final = Decided(Plan())
-NOT_ASKED: Final = HubAnswer(Absent(), Absent())
+NOT_ASKED: Final = HubFacts(Absent(), Absent())
 
 
-def plan(seen: Seen) -> Decision:
-    # Half a view: nothing is compared with it, and nothing written from it.
-    for found in (seen.namespace, seen.copy):
-        if isinstance(found, Unreadable):
-            return _wait(seen, found.reason, RETRY_UNREADABLE)
-    if not _differs(seen):
+def plan(observed: ObservedCopy) -> Decision:
+    # Nothing is compared with an incomplete cache, and nothing is written from it.
+    for cached in (observed.namespace, observed.copy):
+        if isinstance(cached, Unreadable):
+            return _wait(observed, cached.reason, RETRY_UNREADABLE)
+    if not _differs(observed):
         return SETTLED
-    # Nothing is made for what is going: it would have to be taken away again.
-    if not isinstance(seen.copy, Document) and seen.instance.metadata.is_deleting:
+    # A copy created for a terminating Instance would have to be deleted again.
+    if not isinstance(observed.copy, InstanceDocument) and observed.instance.metadata.is_deleting:
         return SETTLED
-    if seen.hub is None:
-        # What the Instance itself lacks is told without asking anybody.
-        lacking = linking_labels_are_there(seen, NOT_ASKED)
+    if observed.hub is None:
+        # Missing labels are a refusal that needs no read of the hub.
+        lacking = linking_labels_are_there(observed, NOT_ASKED)
         if lacking is not None:
-            return _hold(seen, lacking)
-        is_create = not isinstance(seen.copy, Document)
-        return AskHub(is_create, is_provisional=is_create and _is_provisional(seen, None))
-    obstacle = find_obstacle(seen, seen.hub)
+            return _hold(observed, lacking)
+        is_create = not isinstance(observed.copy, InstanceDocument)
+        return AskHub(is_create, is_provisional=is_create and _is_provisional(observed, None))
+    obstacle = find_obstacle(observed, observed.hub)
     if obstacle is not None:
-        return _hold(seen, obstacle)
-    return Decided(Plan(tuple(_write(seen))))
+        return _hold(observed, obstacle)
+    return Decided(Plan(tuple(_write(observed))))
 
 
-def derive_hashes(seen: Seen) -> Hashes | None:
+def derive_hashes(observed: ObservedCopy) -> Hashes | None:
     """Both hashes; None where there is no copy."""
-    if not isinstance(seen.copy, Document):
+    if not isinstance(observed.copy, InstanceDocument):
         return None
-    wanted, found = _wanted(seen), read_copy(seen.copy)
-    return Hashes(derive_hash(wanted), derive_hash(found))
+    return Hashes(derive_hash(_desired(observed)), derive_hash(read_copy(observed.copy)))
 
 
-def _differs(seen: Seen) -> bool:
-    hashes = derive_hashes(seen)
-    # A copy that nobody owns, and of which nobody here knows the owner, is to be adopted.
-    if hashes is None or not _owner_uid(seen):
+def _differs(observed: ObservedCopy) -> bool:
+    hashes = derive_hashes(observed)
+    # A copy without an owner is to be adopted, and only the hub knows by which deployment.
+    if hashes is None or not _owner_uid(observed):
         return True
-    # An older hub prunes a field: what was written as wanted is not written again for it.
-    return hashes.wanted != hashes.found and hashes != seen.written
+    # An older hub prunes fields: a copy that was written as desired is not written again for that.
+    return hashes.desired != hashes.existing and hashes != observed.written
 
 
-def _wanted(seen: Seen) -> Copy:
-    namespace = seen.namespace if isinstance(seen.namespace, Metadata) else None
-    return derive_copy(seen.cell, seen.instance, namespace, _owner_uid(seen))
+def _desired(observed: ObservedCopy) -> DesiredCopy:
+    namespace = observed.namespace if isinstance(observed.namespace, Metadata) else None
+    return derive_copy(observed.cell, observed.instance, namespace, _owner_uid(observed))
 
 
-def _owner_uid(seen: Seen) -> str:
-    """The hub's own word, else Karmada's, else what the copy has: it was checked when written."""
-    if seen.hub is not None and isinstance(seen.hub.deployment, Metadata):
-        return seen.hub.deployment.uid
-    if seen.deployment_uid:
-        return seen.deployment_uid
-    controller = seen.copy.metadata.controller if isinstance(seen.copy, Document) else None
+def _owner_uid(observed: ObservedCopy) -> str:
+    """By the hub, else by Karmada's annotation, else by the copy, checked when it was written."""
+    if observed.hub is not None and isinstance(observed.hub.deployment, Metadata):
+        return observed.hub.deployment.uid
+    if observed.deployment_uid:
+        return observed.deployment_uid
+    controller = (
+        observed.copy.metadata.controller if isinstance(observed.copy, InstanceDocument) else None
+    )
     return controller.uid if controller is not None else ""
 
 
-def _hold(seen: Seen, obstacle: Obstacle) -> Decided:
+def _hold(observed: ObservedCopy, obstacle: Obstacle) -> Decided:
     match obstacle:
         case NotKnown(reason=reason):
-            return _wait(seen, reason, RETRY_UNREADABLE)
+            return _wait(observed, reason, RETRY_UNREADABLE)
         case NoOwner():
-            is_early = seen.owner_misses < OWNER_TRIES
+            is_early = observed.owner_misses < OWNER_TRIES
             delay = RETRY_OWNER if is_early else RETRY_OWNER_LATER
-            waits = Plan.of(Wait(seen.instance.key, reasons.OWNER_ABSENT, delay))
+            waits = Plan.of(RequeueAfter(observed.instance.key, reasons.OWNER_ABSENT, delay))
             return Decided(waits, is_ownerless=True)
         case Refusal():
-            waits = Plan.of(Wait(seen.instance.key, reasons.REFUSED, RETRY_REFUSED))
+            waits = Plan.of(RequeueAfter(observed.instance.key, reasons.REFUSED, RETRY_REFUSED))
             return Decided(waits, refusal=obstacle)
         case _:
             assert_never(obstacle)
 
 
-def _wait(seen: Seen, reason: str, delay: timedelta) -> Decided:
-    return Decided(Plan.of(Wait(seen.instance.key, reason, delay)))
+def _wait(observed: ObservedCopy, reason: str, delay: timedelta) -> Decided:
+    return Decided(Plan.of(RequeueAfter(observed.instance.key, reason, delay)))
 
 
-def _write(seen: Seen) -> Iterator[Intent]:
-    found = seen.copy if isinstance(seen.copy, Document) else None
-    if found is not None and _is_of_another(found, seen):
-        # Age and identity are to be the new Instance's: its vanishing wakes the key again, unless
-        # nobody watches it.
-        yield Delete(found.key, found.metadata.uid, reasons.REPLACED)
-        if found.metadata.labels.get(labels.CELL) != seen.cell:
-            yield Wait(seen.instance.key, reasons.REPLACED, RETRY_REPLACED)
+def _write(observed: ObservedCopy) -> Iterator[Intent]:
+    existing = observed.copy if isinstance(observed.copy, InstanceDocument) else None
+    if existing is not None and _is_of_another(existing, observed):
+        # A new copy follows, with the age and UID of the new Instance: the deletion enqueues the
+        # key, unless the copy has another label than the watch selects.
+        yield Delete(existing.key, existing.metadata.uid, reasons.REPLACED)
+        if existing.metadata.labels.get(labels.CELL) != observed.cell:
+            yield RequeueAfter(observed.instance.key, reasons.REPLACED, RETRY_REPLACED)
         return
-    yield from _ensure(seen, _wanted(seen), found)
+    yield from _ensure(observed, _desired(observed), existing)
 
 
-def _is_of_another(found: Document, seen: Seen) -> bool:
-    recorded = found.metadata.annotations.get(labels.INSTANCE_UID)
-    return recorded is not None and recorded != seen.instance.metadata.uid
+def _is_of_another(copy: InstanceDocument, observed: ObservedCopy) -> bool:
+    recorded = copy.metadata.annotations.get(labels.INSTANCE_UID)
+    return recorded is not None and recorded != observed.instance.metadata.uid
 
 
-def _ensure(seen: Seen, wanted: Copy, found: Document | None) -> Iterator[Intent]:
-    # A create has waited before the hub was asked.
-    provisional = found is not None and _is_provisional(seen, found)
-    settle = None if found is None else GATHER
-    made = Ensure(
-        seen.copy_key,
-        Owned(
-            labels=wanted.labels,
-            annotations=wanted.annotations,
-            owners=(wanted.owner,) if wanted.owner is not None else (),
-            whole={"spec": wanted.spec},
+def _ensure(
+    observed: ObservedCopy, desired: DesiredCopy, existing: InstanceDocument | None
+) -> Iterator[Intent]:
+    # A create has waited before the hub was read.
+    may_defer = existing is not None and _is_provisional(observed, existing)
+    defer_for = None if existing is None else GATHER
+    ensure = Ensure(
+        observed.copy_key,
+        OwnedFields(
+            labels=desired.labels,
+            annotations=desired.annotations,
+            owners=(desired.owner,) if desired.owner is not None else (),
+            replace={"spec": desired.spec},
         ),
-        reasons.ABSENT if found is None else reasons.DRIFTED,
-        uid=None if found is None else found.metadata.uid,
-        provisional=provisional,
-        settle=settle,
-        is_final=True,  # what is wanted of a copy does not depend on the copy
+        reasons.ABSENT if existing is None else reasons.DRIFTED,
+        uid=None if existing is None else existing.metadata.uid,
+        may_defer=may_defer,
+        defer_for=defer_for,
+        ignore_own_event=True,  # the desired copy does not depend on the existing one
     )
-    yield made
-    if wanted.status != ({} if found is None else found.status):
+    yield ensure
+    if desired.status != ({} if existing is None else existing.status):
         yield SetStatus(
-            made.key,
-            made.uid,
-            "" if found is None else found.metadata.resource_version,
-            wanted.status,
+            ensure.key,
+            ensure.uid,
+            "" if existing is None else existing.metadata.resource_version,
+            desired.status,
             reason=reasons.STATUS_CHANGED,
-            provisional=provisional,
-            settle=settle,
-            is_final=True,
+            may_defer=may_defer,
+            defer_for=defer_for,
+            ignore_own_event=True,
         )
 
 
-def _is_provisional(seen: Seen, found: Document | None) -> bool:
-    """A copy is judged like its source (api.md 8.1, rule 8)."""
+def _is_provisional(observed: ObservedCopy, existing: InstanceDocument | None) -> bool:
+    """By the rule for the Instance itself (api.md 8.1, rule 8)."""
     return conditions.provisional(
         "Instance",
-        seen.instance.conditions,
-        found.conditions if found is not None else (),
-        is_terminating=seen.instance.metadata.is_deleting,
+        observed.instance.conditions,
+        existing.conditions if existing is not None else (),
+        is_terminating=observed.instance.metadata.is_deleting,
     )
 
 
-# --- release (cell.md 12) -------------------------------------------------------------------------
+# --- removal (cell.md 12) -------------------------------------------------------------------------
 
 
-def plan_removal(cell: str, instance: ObjectKey, copy: Document) -> Plan:
-    """What happens to a copy whose Instance the cache does not have.
+def plan_removal(cell: str, instance: ObjectKey, copy: InstanceDocument) -> Plan:
+    """The deletion of a copy, if it is ours, where the cache has no Instance.
 
-    The cache is no proof: the guard reads the cell live, around the delete.
+    The cache may be behind, so the guard reads the cell live around the delete.
     """
     if copy.metadata.labels.get(labels.CELL) != cell or copy.metadata.is_deleting:
         return Plan()
     recorded = copy.metadata.annotations.get(labels.INSTANCE_UID)
-    gone = IfGone(instance, Uid(recorded) if recorded else None)
-    return Plan.of(Delete(copy.key, copy.metadata.uid, reasons.NOT_WANTED, if_gone=gone))
+    gone = RequireGone(instance, Uid(recorded) if recorded else None)
+    return Plan.of(Delete(copy.key, copy.metadata.uid, reasons.NOT_WANTED, require_gone=gone))
+
+
+def plan_refusal(key: ObjectKey, held: RemovalHeld, operator: ObjectKey) -> Plan:
+    """Nothing is deleted now; the event is recorded once per count."""
+    waits = Plan.of(RequeueAfter(key, reasons.MASS_DELETE_REFUSED, held.wait))
+    if not held.is_news:
+        return waits
+    message = (
+        f"{held.missing} of {held.total} copies on the hub have no Instance in this cell; "
+        "they are removed if a second look says the same"
+    )
+    refused = RecordEvent(
+        operator, Uid(""), reasons.MASS_DELETE_REFUSED, message, SWEEPING, type="Warning"
+    )
+    return Plan.of(refused) + waits

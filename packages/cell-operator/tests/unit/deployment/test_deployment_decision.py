@@ -1,4 +1,4 @@
-"""What a pass over a deployment does beside creating and deleting: location, repairs, gates."""
+"""The plan of a deployment besides creates and deletes: Location, repairs, gates."""
 
 from __future__ import annotations
 
@@ -12,30 +12,40 @@ from cell_builders.deployments import (
     an_instance,
 )
 
+from compute_api_types.labels import RETIRED_DEPLOYMENT_FINALIZERS
 from compute_api_types.template_hash import HashVerdict, derive_template_hash
-from compute_cell_operator.deployment.observe import Seen
-from compute_cell_operator.deployment.plan.decision import RETRY_UNREADABLE, decide
+from compute_cell_operator.delays import RETRY_UNREADABLE
+from compute_cell_operator.deployment.observe import ObservedDeployment
+from compute_cell_operator.deployment.plan import decide
 from compute_cell_operator.deployment.plan.location import (
     Located,
+    LocationUndecided,
     NoLocation,
     NotNeeded,
     Resolution,
-    Undecided,
     WrongCity,
     location_name,
     resolve,
 )
-from compute_cell_operator.network.observe import Binding, NetworkSeen, Reference
-from compute_cell_operator.network.plan import Ready, Waiting
-from compute_cell_operator.network.state import State
-from compute_operator_kit.intents import Delete, Emit, Ensure, OnlyUnder, RemoveGate, Wait
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.wire import JsonObject, decode_object, encode, member_object
+from compute_cell_operator.network.observe import NetworkReference, ObservedBinding, ObservedNetwork
+from compute_cell_operator.network.plan import NetworkReady, NetworkWaiting
+from compute_cell_operator.network.state import NetworkingState
+from compute_operator_kit.core.json import JsonObject, decode_json_object, encode, member_object
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.intents.intents import (
+    Delete,
+    Ensure,
+    RecordEvent,
+    RemoveFinalizer,
+    RemoveGate,
+    RequeueAfter,
+    RequireExists,
+)
 
 NOT_READ = Unreadable("NotSynced")
 
 
-def creates(seen: Seen) -> list[Ensure]:
+def creates(seen: ObservedDeployment) -> list[Ensure]:
     return [
         intent
         for intent in decide(seen).plan
@@ -43,7 +53,7 @@ def creates(seen: Seen) -> list[Ensure]:
     ]
 
 
-def patches(seen: Seen) -> list[Ensure]:
+def patches(seen: ObservedDeployment) -> list[Ensure]:
     return [
         intent
         for intent in decide(seen).plan
@@ -51,17 +61,17 @@ def patches(seen: Seen) -> list[Ensure]:
     ]
 
 
-def gates(seen: Seen) -> list[str]:
+def gates(seen: ObservedDeployment) -> list[str]:
     return [i.key.name for i in decide(seen).plan if isinstance(i, RemoveGate)]
 
 
 def born_spec(intent: Ensure) -> JsonObject:
-    return member_object(decode_object(encode(intent.initial)), "spec")
+    return member_object(decode_json_object(encode(intent.initial)), "spec")
 
 
 def born(intent: Ensure, name: str) -> JsonObject:
     """Labels or annotations of a new Instance."""
-    metadata = member_object(decode_object(encode(intent.initial)), "metadata")
+    metadata = member_object(decode_json_object(encode(intent.initial)), "metadata")
     return member_object(metadata, name)
 
 
@@ -71,7 +81,7 @@ def born(intent: Ensure, name: str) -> JsonObject:
 @pytest.mark.spec("FS-01")
 def test_a_new_instance_is_made_only_under_the_very_deployment_that_was_seen() -> None:
     (made,) = creates(a_seen())
-    assert made.only_under == OnlyUnder(KEY, lock=KEY, uid=UID)
+    assert made.requires == RequireExists(KEY, lock=KEY, uid=UID)
 
 
 # --- location -------------------------------------------------------------------------------------
@@ -81,35 +91,47 @@ def test_a_new_instance_is_made_only_under_the_very_deployment_that_was_seen() -
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        (a_seen(networking=State.ON, cell_city="LHR"), WrongCity()),
-        (a_seen(networking=State.OFF, cell_city="LHR"), WrongCity()),
-        (a_seen(networking=State.OFF, cell_city="DFW"), NotNeeded()),
-        (a_seen(networking=State.UNKNOWN), Undecided("")),
-        (a_seen(networking=State.ON, locations=NOT_READ), Undecided("")),
+        (a_seen(networking=NetworkingState.ON, cell_city="LHR"), WrongCity()),
+        (a_seen(networking=NetworkingState.OFF, cell_city="LHR"), WrongCity()),
+        (a_seen(networking=NetworkingState.OFF, cell_city="DFW"), NotNeeded()),
+        (a_seen(networking=NetworkingState.UNKNOWN), LocationUndecided("")),
+        (a_seen(networking=NetworkingState.ON, locations=NOT_READ), LocationUndecided("")),
         (
-            a_seen(networking=State.ON, locations=NOT_READ, status={"location": {"name": "old"}}),
-            Undecided("old"),
+            a_seen(
+                networking=NetworkingState.ON,
+                locations=NOT_READ,
+                status={"location": {"name": "old"}},
+            ),
+            LocationUndecided("old"),
         ),
-        (a_seen(networking=State.ON, locations=()), NoLocation()),
-        (a_seen(networking=State.ON), Located("dfw", ("dfw",))),
-        (a_seen(networking=State.ON, locations=("b", "a")), Located("a", ("a", "b"))),
+        (a_seen(networking=NetworkingState.ON, locations=()), NoLocation()),
+        (a_seen(networking=NetworkingState.ON), Located("dfw", ("dfw",))),
+        (a_seen(networking=NetworkingState.ON, locations=("b", "a")), Located("a", ("a", "b"))),
         (
-            a_seen(networking=State.ON, locations=("b", "a"), status={"location": {"name": "b"}}),
+            a_seen(
+                networking=NetworkingState.ON,
+                locations=("b", "a"),
+                status={"location": {"name": "b"}},
+            ),
             Located("b", ("a", "b")),
         ),
         (
-            a_seen(networking=State.ON, locations=("a",), status={"location": {"name": "gone"}}),
+            a_seen(
+                networking=NetworkingState.ON,
+                locations=("a",),
+                status={"location": {"name": "gone"}},
+            ),
             Located("a", ("a",)),
         ),
     ],
 )
-def test_every_row_of_the_location_table(seen: Seen, expected: Resolution) -> None:
+def test_every_row_of_the_location_table(seen: ObservedDeployment, expected: Resolution) -> None:
     assert resolve(seen) == expected
 
 
 def test_new_instances_get_the_resolved_or_the_last_known_location() -> None:
     assert location_name(Located("a", ("a",))) == "a"
-    assert location_name(Undecided("old")) == "old"
+    assert location_name(LocationUndecided("old")) == "old"
     assert location_name(NoLocation()) == ""
 
 
@@ -119,10 +141,10 @@ def test_new_instances_get_the_resolved_or_the_last_known_location() -> None:
 @pytest.mark.spec("C-19", "C-25")
 @pytest.mark.parametrize(
     ("networking", "expected"),
-    [(State.ON, ["Network", "Quota"]), (State.OFF, ["Quota"])],
+    [(NetworkingState.ON, ["Network", "Quota"]), (NetworkingState.OFF, ["Quota"])],
 )
 def test_gates_follow_networking_and_never_the_template(
-    networking: State, expected: list[str]
+    networking: NetworkingState, expected: list[str]
 ) -> None:
     template: JsonObject = {
         "spec": {
@@ -137,16 +159,16 @@ def test_gates_follow_networking_and_never_the_template(
         "templateHash": derive_template_hash(template),
         "schedulingGates": [{"name": gate} for gate in expected],
     }
-    wanted = {"name": "dfw", "namespace": ""} if networking is State.ON else None
-    assert born_spec(made).get("location") == wanted
+    location = {"name": "dfw", "namespace": ""} if networking is NetworkingState.ON else None
+    assert born_spec(made).get("location") == location
 
 
 def test_before_networking_is_known_nothing_is_created_and_surplus_still_goes() -> None:
-    seen = a_seen(an_instance(3), networking=State.UNKNOWN, desired=1)
+    seen = a_seen(an_instance(3), networking=NetworkingState.UNKNOWN, desired=1)
     assert creates(seen) == []
     plan = decide(seen).plan
     assert [i.key.name for i in plan if isinstance(i, Delete)] == ["web-3"]
-    assert Wait(KEY, "CacheNotSynced", RETRY_UNREADABLE) in plan.intents
+    assert RequeueAfter(KEY, "CacheNotSynced", RETRY_UNREADABLE) in plan.intents
 
 
 @pytest.mark.spec("C-15")
@@ -182,14 +204,14 @@ def test_a_name_that_is_too_long_for_a_label_is_kept_whole_in_an_annotation() ->
 
 
 @pytest.mark.spec("C-10", "C-83")
-def test_a_removal_names_the_uid_and_a_replacement_is_told() -> None:
+def test_a_removal_names_the_uid_and_a_replacement_is_recorded() -> None:
     seen = a_seen(an_instance(0, revision=HashVerdict.STALE))
     removal = next(i for i in decide(seen).plan if isinstance(i, Delete))
     assert removal.uid == "uid-of-web-0"
-    (told,) = [i for i in decide(seen).plan if isinstance(i, Emit)]
-    assert (told.reason, told.after) == ("InstanceReplaced", removal)
+    (event,) = [i for i in decide(seen).plan if isinstance(i, RecordEvent)]
+    assert (event.reason, event.after) == ("InstanceReplaced", removal)
     surplus = decide(a_seen(an_instance(0), an_instance(1))).plan
-    assert not [i for i in surplus if isinstance(i, Emit)]
+    assert not [i for i in surplus if isinstance(i, RecordEvent)]
 
 
 @pytest.mark.spec("C-09", "C-99")
@@ -201,13 +223,24 @@ def test_a_deployment_that_goes_only_deletes(seen_of: str) -> None:
         an_instance(1, terminating=True),
         a_foreign_instance(2),
         desired=3,
-        networking=State.ON,
+        networking=NetworkingState.ON,
         deleting=seen_of == "deleting",
         namespace_deleting=seen_of == "namespace_deleting",
     )
     plan = decide(seen).plan
     assert [type(intent) for intent in plan] == [Delete]
     assert seen.desired == 0
+
+
+def test_a_retired_finalizer_goes_with_the_last_instance_and_a_foreign_one_stays() -> None:
+    held = ("theirs/cleanup", *RETIRED_DEPLOYMENT_FINALIZERS)
+    last = an_instance(0, terminating=True)
+    assert not decide(a_seen(last, deleting=True, finalizers=held)).plan.intents
+    assert decide(a_seen(deleting=True, finalizers=held)).plan.intents == (
+        RemoveFinalizer(KEY, UID, RETIRED_DEPLOYMENT_FINALIZERS[0], "RetiredFinalizer"),
+    )
+    # A deployment in a deleted namespace, but not deleted itself, keeps its finalizers.
+    assert not decide(a_seen(namespace_deleting=True, finalizers=held)).plan.intents
 
 
 # --- repairing ------------------------------------------------------------------------------------
@@ -219,7 +252,7 @@ def test_a_wrong_index_is_repaired_and_nothing_is_deleted(index: str) -> None:
     key = "compute.datumapis.com/instance-index"
     seen = a_seen(an_instance(0, labels={key: index}, ready=False))
     (patch,) = patches(seen)
-    assert dict(patch.wanted.labels) == {key: "0"}
+    assert dict(patch.desired.labels) == {key: "0"}
     assert patch.uid == "uid-of-web-0"
     assert len(decide(seen).plan.writes) == 1
 
@@ -227,7 +260,7 @@ def test_a_wrong_index_is_repaired_and_nothing_is_deleted(index: str) -> None:
 @pytest.mark.spec("C-17")
 def test_a_lost_owner_comes_back() -> None:
     (patch,) = patches(a_seen(an_instance(0, owner=None)))
-    (owner,) = patch.wanted.owners
+    (owner,) = patch.desired.owners
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (UID, True, True)
 
 
@@ -241,11 +274,11 @@ def test_what_terminates_is_not_mended() -> None:
 def test_a_location_is_filled_in_behind_the_gate_and_nowhere_else() -> None:
     gated = an_instance(0, location="", gates=("Network", "Quota"), ready=False)
     free = an_instance(1, location="")
-    seen = a_seen(gated, free, desired=2, networking=State.ON)
+    seen = a_seen(gated, free, desired=2, networking=NetworkingState.ON)
     (patch,) = patches(seen)
     assert patch.key.name == "web-0"
-    assert patch.wanted.parts == {"spec": {"location": {"name": "dfw", "namespace": ""}}}
-    assert patches(a_seen(gated, networking=State.ON, locations=())) == []
+    assert patch.desired.merge == {"spec": {"location": {"name": "dfw", "namespace": ""}}}
+    assert patches(a_seen(gated, networking=NetworkingState.ON, locations=())) == []
 
 
 @pytest.mark.spec("C-21")
@@ -257,8 +290,8 @@ def test_a_settled_deployment_gives_an_empty_plan() -> None:
 # --- gates ----------------------------------------------------------------------------------------
 
 
-def a_network(*, ready: bool) -> NetworkSeen:
-    return NetworkSeen(()) if ready else NetworkSeen(({"name": "default"},))
+def a_network(*, ready: bool) -> ObservedNetwork:
+    return ObservedNetwork(()) if ready else ObservedNetwork((NetworkReference("", "default"),))
 
 
 @pytest.mark.spec("C-33")
@@ -267,13 +300,18 @@ def test_ready_networks_open_the_gate_of_current_instances_only() -> None:
     stale = an_instance(1, gates=("Network",), revision=HashVerdict.STALE, ready=False)
     unjudged = an_instance(2, gates=("Network",), revision=HashVerdict.NOT_JUDGED, ready=False)
     seen = a_seen(
-        current, stale, unjudged, desired=3, networking=State.ON, network=a_network(ready=True)
+        current,
+        stale,
+        unjudged,
+        desired=3,
+        networking=NetworkingState.ON,
+        network=a_network(ready=True),
     )
     assert gates(seen) == ["web-0"]
-    assert decide(seen).readiness == Ready()
-    waiting = a_seen(current, networking=State.ON, network=a_network(ready=False))
+    assert decide(seen).readiness == NetworkReady()
+    waiting = a_seen(current, networking=NetworkingState.ON, network=a_network(ready=False))
     assert gates(waiting) == []
-    assert decide(waiting).readiness == Waiting('NetworkBinding "web-net-0"')
+    assert decide(waiting).readiness == NetworkWaiting('NetworkBinding "web-net-0"')
 
 
 @pytest.mark.spec("C-37")
@@ -287,27 +325,27 @@ def test_networking_off_opens_every_gate_but_not_in_the_wrong_city() -> None:
 def test_what_cannot_be_read_opens_no_gate_and_asks_for_nothing() -> None:
     gated = an_instance(0, gates=("Network",), ready=False)
     for unreadable in (
-        a_seen(gated, networking=State.ON, locations=NOT_READ, network=NOT_READ),
-        a_seen(gated, networking=State.ON, network=NOT_READ),
+        a_seen(gated, networking=NetworkingState.ON, locations=NOT_READ, network=NOT_READ),
+        a_seen(gated, networking=NetworkingState.ON, network=NOT_READ),
     ):
         decision = decide(unreadable)
         assert not decision.plan.writes
         assert decision.readiness is None
-        assert [type(intent) for intent in decision.plan] == [Wait]
+        assert [type(intent) for intent in decision.plan] == [RequeueAfter]
 
 
 def test_bindings_of_interfaces_that_instances_still_have_are_kept() -> None:
-    binding = Binding(
+    binding = ObservedBinding(
         key=KEY,
         metadata=an_instance(0).metadata,
-        network=Reference("ns-1", "default"),
+        network=NetworkReference("ns-1", "default"),
         location="dfw",
         ready=None,
         context=None,
     )
-    network = NetworkSeen((), {1: binding})
-    kept = a_seen(an_instance(0, interfaces=2), networking=State.ON, network=network)
+    network = ObservedNetwork((), {1: binding})
+    kept = a_seen(an_instance(0, interfaces=2), networking=NetworkingState.ON, network=network)
     assert not [i for i in decide(kept).plan if isinstance(i, Delete)]
-    gone = a_seen(an_instance(0, interfaces=1), networking=State.ON, network=network)
+    gone = a_seen(an_instance(0, interfaces=1), networking=NetworkingState.ON, network=network)
     assert [i.uid for i in decide(gone).plan if isinstance(i, Delete)] == ["uid-of-web-0"]
     assert OTHER != UID

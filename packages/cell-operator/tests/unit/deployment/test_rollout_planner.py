@@ -1,4 +1,4 @@
-"""The rollout planner, rung by rung and row by row (cell.md 5.4)."""
+"""The rollout planner, rule by rule and row by row (cell.md 5.4)."""
 
 from __future__ import annotations
 
@@ -14,30 +14,36 @@ from cell_builders.candidates import (
     slots_of,
 )
 
-from compute_cell_operator.deployment.plan import Demand, plan_instances
-from compute_cell_operator.deployment.plan.steps import Create, Hold, Purpose, Remove, Wait
+from compute_cell_operator.deployment.plan.rollout import InstanceDemand, plan_instances
+from compute_cell_operator.deployment.plan.steps import (
+    CreateStep,
+    HoldStep,
+    Purpose,
+    RemoveStep,
+    WaitStep,
+)
 from compute_cell_operator.deployment.slots import Slots, derive_slots
 
 
 def acts(slots: Slots, desired: int, **demand: bool) -> list[str]:
     """The plan in words: `create 0`, `delete web-1 to recreate`, `wait 1`, `hold 2`."""
 
-    def told(step: object) -> str:
+    def describe(step: object) -> str:
         match step:
-            case Create(ordinal):
+            case CreateStep(ordinal):
                 return f"create {ordinal}"
-            case Remove(candidate, Purpose.RECREATE):
+            case RemoveStep(candidate, Purpose.RECREATE):
                 return f"delete {candidate.name} to recreate"
-            case Remove(candidate, _):
+            case RemoveStep(candidate, _):
                 return f"delete {candidate.name}"
-            case Wait(ordinal, _):
+            case WaitStep(ordinal, _):
                 return f"wait {ordinal}"
-            case Hold(ordinal):
+            case HoldStep(ordinal):
                 return f"hold {ordinal}"
             case _:
                 raise AssertionError(step)
 
-    return [told(step) for step in plan_instances(slots, Demand(desired, **demand))]
+    return [describe(step) for step in plan_instances(slots, InstanceDemand(desired, **demand))]
 
 
 @pytest.mark.spec("C-01")
@@ -111,7 +117,7 @@ def test_a_bad_template_in_flight_is_not_spread() -> None:
 
 
 @pytest.mark.spec("C-08")
-def test_surplus_goes_highest_first_and_waits_for_nobody() -> None:
+def test_surplus_is_removed_highest_first_and_without_a_wait() -> None:
     assert acts(slots_of("fresh-unready", "ok", "ok"), 1) == ["delete web-2", "wait 0"]
     assert acts(slots_of("fresh-unready", "ok", "terminating"), 1) == ["wait 0"]
     assert acts(slots_of("missing", "ok", "ok"), 1) == ["delete web-2", "create 0"]
@@ -147,7 +153,7 @@ def test_instances_of_a_former_deployment_of_that_name_are_waited_for() -> None:
     assert acts(slots, 2) == ["wait 0", "hold 1"]
 
 
-def test_what_is_nobodys_is_left_alone() -> None:
+def test_an_instance_without_an_owner_is_left_alone() -> None:
     stranger = a_candidate("other-0", owner=None, label_uid="")
     labelled = a_candidate("web-0", owner=None, label_uid="")
     slots = derive_slots(DEPLOYMENT, UID, [stranger, labelled])
@@ -162,10 +168,10 @@ def test_a_billion_replicas_are_planned_by_what_exists() -> None:
 @pytest.mark.spec("C-21")
 def test_the_order_of_the_instances_makes_no_difference() -> None:
     present = [in_slot(state, n) for n, state in enumerate(("ok", "stale-ready", "stale-ready"))]
-    wanted = acts(derive_slots(DEPLOYMENT, UID, present), 3)
+    expected = acts(derive_slots(DEPLOYMENT, UID, present), 3)
     for seed in range(5):
         shuffled = random.Random(seed).sample(present, k=len(present))  # noqa: S311 - order only
-        assert acts(derive_slots(DEPLOYMENT, UID, shuffled), 3) == wanted
+        assert acts(derive_slots(DEPLOYMENT, UID, shuffled), 3) == expected
 
 
 def test_in_the_wrong_city_nothing_starts_and_surplus_still_goes() -> None:

@@ -1,4 +1,4 @@
-"""What the instance pass reads from caches, whom a change wakes, and what is counted."""
+"""Cache reads of the instance controller, its mapping functions and its metrics."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compute_cell_operator.deployment.observe import OWNER
-from compute_cell_operator.instance import mapping
-from compute_cell_operator.instance.measures import QuotaMeasures
-from compute_cell_operator.instance.observe import Surroundings, observe
+from compute_cell_operator.indexes import OWNER, index_by_owner, keys_of_kind
+from compute_cell_operator.instance import watches
+from compute_cell_operator.instance.metrics import QuotaMetrics
+from compute_cell_operator.instance.observe import InstanceContext, observe
 from compute_cell_operator.instance.plan import plan
-from compute_cell_operator.kinds import INSTANCE, NAMESPACE, NETWORK_BINDING
-from compute_cell_operator.network import observe as network
-from compute_cell_operator.network.state import State
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.quota_gate.findings import (
+from compute_cell_operator.network.state import NetworkingState
+from compute_cell_operator.planes import CELL, INSTANCE, NAMESPACE, NETWORK_BINDING
+from compute_cell_operator.quota.observe import observe_slot
+from compute_cell_operator.quota.project_ref import ProjectUnresolvable
+from compute_cell_operator.quota.result import (
+    ClaimGranted,
+    ClaimState,
     Disabled,
-    Finding,
-    Granted,
-    Said,
+    NoResult,
+    QuotaResult,
     SizeUnknown,
-    Undecided,
-    Unresolvable,
 )
-from compute_cell_operator.quota_gate.occupancy import observe_slot
-from compute_operator_kit.cache import Change, Entry
-from compute_operator_kit.keys import ObjectKey, Role, Uid
-from compute_operator_kit.objects import Snapshot
-from compute_operator_kit.outcomes import Applied, Effect, Outcome
-from compute_operator_kit.testing import FakeCaches, FakeMeasures, a_snapshot, a_store
-from compute_operator_kit.wire import JsonObject
+from compute_operator_kit.cache.store import CachedObject, Change
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, Role, Uid
+from compute_operator_kit.core.objects import Snapshot
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
+from compute_operator_kit.testing.fakes import FakeCaches, FakeMetrics, a_snapshot, a_store
 
 NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
@@ -63,17 +61,17 @@ REQUESTS = {
 }
 
 
-class FakeGate:
-    """Has found this."""
+class FakeResults:
+    """Quota results with one entry."""
 
-    def __init__(self, finding: Finding | None = None) -> None:
-        self._finding = finding
+    def __init__(self, result: QuotaResult | None = None) -> None:
+        self._result = result
 
-    def finding(self, instance: ObjectKey) -> Finding | None:
-        return self._finding if instance == KEY else None
+    def result(self, instance: ObjectKey) -> QuotaResult | None:
+        return self._result if instance == KEY else None
 
-    def look(self, instance: ObjectKey) -> None:
-        raise AssertionError(f"observing asks nobody about {instance}")
+    def enqueue(self, instance: ObjectKey) -> None:
+        raise AssertionError(f"observe enqueues {instance}")
 
 
 def an_instance(spec: JsonObject = SPEC, status: JsonObject | None = None) -> Snapshot:
@@ -94,11 +92,11 @@ def some_caches(
     has_bindings: bool = True,
 ) -> FakeCaches:
     namespace = a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS), identity)
-    owners = {network.OWNER: network.index_by_owner}
+    owners = {OWNER: index_by_owner}
     instances = (instance or an_instance(),)
     return FakeCaches(
         [
-            a_store(CELL, INSTANCE, instances, indexes=mapping.INDEXES),
+            a_store(CELL, INSTANCE, instances, indexes=watches.INDEXES),
             a_store(CELL, NAMESPACE, (namespace,) if has_namespace else ()),
             a_store(CELL, NETWORK_BINDING, (a_binding(),), indexes=owners, is_synced=has_bindings),
         ],
@@ -107,12 +105,15 @@ def some_caches(
 
 
 def around(
-    finding: Finding | None = None, *, enforced: bool = True, networking: State = State.ON
-) -> Surroundings:
-    return Surroundings(FakeGate(finding), enforced, networking)
+    result: QuotaResult | None = None,
+    *,
+    enforced: bool = True,
+    networking: NetworkingState = NetworkingState.ON,
+) -> InstanceContext:
+    return InstanceContext(FakeResults(result), enforced, networking)
 
 
-GRANTED = Finding(Uid("uid-of-web-0"), REQUESTS, Granted("yours"))
+GRANTED = QuotaResult(Uid("uid-of-web-0"), REQUESTS, ClaimGranted("yours"))
 
 
 @pytest.mark.spec("OU-03")
@@ -125,29 +126,35 @@ def test_an_instance_of_another_controller_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("caches", "surroundings", "said"),
+    ("caches", "surroundings", "state"),
     [
-        (some_caches(), around(GRANTED), Granted("yours")),
-        (some_caches(), around(), Undecided()),
+        (some_caches(), around(GRANTED), ClaimGranted("yours")),
+        (some_caches(), around(), NoResult()),
         (some_caches(), around(GRANTED, enforced=False), Disabled()),
         (some_caches(an_instance(spec={})), around(GRANTED), SizeUnknown("")),
-        (some_caches(has_namespace=False), around(), Undecided()),
+        (some_caches(has_namespace=False), around(), NoResult()),
         # A predecessor's grant, and that of another size, open nothing.
-        (some_caches(), around(Finding(Uid("old"), REQUESTS, Granted("x"))), Undecided()),
-        (some_caches(), around(Finding(Uid("uid-of-web-0"), {}, Granted("x"))), Undecided()),
+        (some_caches(), around(QuotaResult(Uid("old"), REQUESTS, ClaimGranted("x"))), NoResult()),
+        (
+            some_caches(),
+            around(QuotaResult(Uid("uid-of-web-0"), {}, ClaimGranted("x"))),
+            NoResult(),
+        ),
     ],
 )
-def test_what_is_known_of_quota(caches: FakeCaches, surroundings: Surroundings, said: Said) -> None:
-    found = observe(KEY, caches, surroundings)
-    assert found is not None
-    assert found.said == said
+def test_what_is_known_of_quota(
+    caches: FakeCaches, surroundings: InstanceContext, state: ClaimState
+) -> None:
+    observed = observe(KEY, caches, surroundings)
+    assert observed is not None
+    assert observed.quota_result == state
 
 
 def test_a_namespace_without_its_labels_is_unresolvable() -> None:
-    found = observe(KEY, some_caches(identity={}), around(GRANTED))
-    assert found is not None
-    assert isinstance(found.said, Unresolvable)
-    assert NS in found.said.detail
+    observed = observe(KEY, some_caches(identity={}), around(GRANTED))
+    assert observed is not None
+    assert isinstance(observed.quota_result, ProjectUnresolvable)
+    assert NS in observed.quota_result.detail
 
 
 def test_an_absent_instance_is_nothing_to_look_at() -> None:
@@ -157,30 +164,38 @@ def test_an_absent_instance_is_nothing_to_look_at() -> None:
 
 @pytest.mark.parametrize(
     ("networking", "has_bindings", "is_refused"),
-    [(State.ON, True, True), (State.ON, False, False), (State.OFF, True, False)],
+    [
+        (NetworkingState.ON, True, True),
+        (NetworkingState.ON, False, False),
+        (NetworkingState.OFF, True, False),
+    ],
 )
 def test_a_refused_network_is_evidence_only_where_it_can_be_read(
-    networking: State, *, has_bindings: bool, is_refused: bool
+    networking: NetworkingState, *, has_bindings: bool, is_refused: bool
 ) -> None:
     caches = some_caches(has_bindings=has_bindings)
-    found = observe(KEY, caches, around(networking=networking))
-    assert found is not None
-    assert (found.refusal is not None) is is_refused
+    observed = observe(KEY, caches, around(networking=networking))
+    assert observed is not None
+    assert (observed.refusal is not None) is is_refused
 
 
-# --- whom a change concerns -----------------------------------------------------------------------
+# --- mapping --------------------------------------------------------------------------------------
 
 
-def test_a_namespace_and_a_binding_wake_the_instances_they_concern() -> None:
+def test_a_namespace_and_a_binding_enqueue_the_instances_they_concern() -> None:
     caches = some_caches()
-    namespace = Change(None, Entry(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
-    assert list(mapping.map_namespace(namespace, caches)) == [KEY]
-    values = {network.OWNER: ("d-1",)}
-    assert list(mapping.map_binding(Change(Entry(a_binding(), values), None), caches)) == [KEY]
-    stranger = {network.OWNER: ("d-2",)}
-    assert list(mapping.map_binding(Change(Entry(a_binding(), stranger), None), caches)) == []
-    assert list(mapping.wake_all(caches)) == [KEY]
-    assert OWNER in mapping.INDEXES
+    namespace = Change(None, CachedObject(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
+    assert list(watches.map_namespace(namespace, caches)) == [KEY]
+    values = {OWNER: ("d-1",)}
+    assert list(watches.map_binding(Change(CachedObject(a_binding(), values), None), caches)) == [
+        KEY
+    ]
+    stranger = {OWNER: ("d-2",)}
+    assert (
+        list(watches.map_binding(Change(CachedObject(a_binding(), stranger), None), caches)) == []
+    )
+    assert list(keys_of_kind(caches, INSTANCE)) == [KEY]
+    assert OWNER in watches.INDEXES
 
 
 # --- what is counted ------------------------------------------------------------------------------
@@ -201,21 +216,21 @@ def _conditions(reason: str) -> JsonObject:
 def test_waiting_instances_are_counted_by_reasons_of_a_closed_set(
     spec: JsonObject, reason: str, counted: str | None
 ) -> None:
-    measures = FakeMeasures()
+    measures = FakeMetrics()
     instance = an_instance(spec, _conditions(reason))
-    QuotaMeasures(measures).report(some_caches(instance))
-    found = {
+    QuotaMetrics(measures).update_gauges(some_caches(instance))
+    gauges = {
         dict(labels)["reason"]: value
         for (name, labels), value in measures.gauges.items()
         if name == "compute_quota_waiting_instances"
     }
-    assert {word for word, value in found.items() if value} == ({counted} if counted else set())
-    assert found.keys() == mapping.REASONS
+    assert {word for word, value in gauges.items() if value} == ({counted} if counted else set())
+    assert gauges.keys() == watches.REASONS
 
 
 def test_a_gate_that_goes_is_timed_from_birth_and_from_the_grant() -> None:
-    measures = FakeMeasures()
-    quota = QuotaMeasures(measures)
+    measures = FakeMetrics()
+    quota = QuotaMetrics(measures)
     quota.note_grant(KEY, timedelta(seconds=5))
     quota.note_grant(KEY, timedelta(seconds=6))
     seen = observe(KEY, some_caches(), around(GRANTED))
@@ -231,10 +246,10 @@ def test_a_gate_that_goes_is_timed_from_birth_and_from_the_grant() -> None:
 def test_a_failure_is_counted_when_its_transition_was_persisted(
     effect: Effect, number: int
 ) -> None:
-    measures = FakeMeasures()
+    measures = FakeMetrics()
     seen = observe(KEY, some_caches(an_instance(spec={})), around())
     assert seen is not None
     outcomes = [Outcome(intent, effect) for intent in plan(seen, NOW)]
-    QuotaMeasures(measures).count(seen, Applied(tuple(outcomes)), NOW, timedelta())
+    QuotaMetrics(measures).count(seen, Applied(tuple(outcomes)), NOW, timedelta())
     name = "compute_quota_eval_failures_total"
     assert measures.total(name, reason="misconfigured") == number

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.plane_names import CELL
-from compute_cell_operator.write_back.lag import End, Lag
-from compute_operator_kit.keys import ObjectKey
-from compute_operator_kit.testing import FakeClock, FakeMeasures
+from compute_cell_operator.planes import CELL, INSTANCE
+from compute_cell_operator.write_back.status_lag import End, StatusLag
+from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.testing.fakes import FakeClock, FakeMetrics
 
 KEY = ObjectKey(CELL, INSTANCE, "ns", "web-0")
 OTHER = ObjectKey(CELL, INSTANCE, "ns", "web-1")
@@ -17,8 +16,8 @@ SECOND = timedelta(seconds=1)
 
 class Bench:
     def __init__(self) -> None:
-        self.clock, self.measures = FakeClock(), FakeMeasures()
-        self.lag = Lag(self.clock, self.measures, "write-back")
+        self.clock, self.measures = FakeClock(), FakeMetrics()
+        self.lag = StatusLag(self.clock, self.measures, "write-back")
         self.lag.count(is_on=True)
 
     @property
@@ -65,14 +64,14 @@ def test_what_needs_no_write_is_dropped_and_an_unknown_key_measures_nothing() ->
     assert bench.measured == []
 
 
-def test_the_oldest_is_shown_and_a_delay_is_told_once() -> None:
+def test_the_oldest_is_shown_and_a_delay_is_reported_once() -> None:
     bench = Bench()
     bench.lag.start(OTHER)
     bench.clock.pass_time(SECOND * 299)
     assert not bench.lag.is_delayed_anew()
     bench.clock.pass_time(SECOND)
     assert [bench.lag.is_delayed_anew() for _ in range(3)] == [True, False, False]
-    bench.lag.report()
+    bench.lag.update_gauges()
     gauge = ("compute_oldest_pending_seconds", (("controller", "write-back"),))
     assert bench.measures.gauges[gauge] == 300
     bench.lag.begin(OTHER)

@@ -1,29 +1,28 @@
-"""What write-back reads from caches, and whom a change wakes."""
+"""Cache reads of write-back, and its mapping functions."""
 
 from __future__ import annotations
 
 import pytest
 
-from compute_cell_operator.deployment.observe import OWNER
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE, NAMESPACE
-from compute_cell_operator.plane_names import CELL, HUB
-from compute_cell_operator.write_back import mapping
+from compute_cell_operator.indexes import OWNER
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
+from compute_cell_operator.write_back import watches
 from compute_cell_operator.write_back.observe import (
-    Document,
-    HubAnswer,
+    HubFacts,
+    InstanceDocument,
     Kept,
-    Seen,
+    ObservedCopy,
     Vanished,
     observe,
     read_document,
 )
-from compute_cell_operator.write_back.passes import is_answer_for
 from compute_cell_operator.write_back.plan import AskHub
-from compute_operator_kit.cache import Change, Entry
-from compute_operator_kit.keys import ObjectKey, Role
-from compute_operator_kit.objects import Absent, Metadata, Snapshot
-from compute_operator_kit.testing import FakeCaches, a_snapshot, a_store
-from compute_operator_kit.wire import JsonObject
+from compute_cell_operator.write_back.reconcile import is_read_for
+from compute_operator_kit.cache.store import CachedObject, Change
+from compute_operator_kit.core.json import JsonObject
+from compute_operator_kit.core.keys import ObjectKey, Role
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot
+from compute_operator_kit.testing.fakes import FakeCaches, a_snapshot, a_store
 
 NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
@@ -49,7 +48,7 @@ def some_caches(
     deployments: tuple[Snapshot, ...] = (),
     is_synced: bool = True,
 ) -> FakeCaches:
-    indexes = mapping.INSTANCE_INDEXES
+    indexes = watches.INSTANCE_INDEXES
     namespace = a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))
     return FakeCaches(
         [
@@ -66,22 +65,22 @@ def a_deployment(uid: str = "uid-of-web") -> Snapshot:
     return a_snapshot(ObjectKey(CELL, DEPLOYMENT, NS, "web"), {**FROM_HUB, "uid": uid})
 
 
-def seen_of(caches: FakeCaches, hub: HubAnswer | None = None) -> Seen:
-    found = observe(KEY, caches, "dfw-1", kept=Kept(owner_misses=3), hub=hub)
-    assert isinstance(found, Seen)
-    return found
+def seen_of(caches: FakeCaches, hub: HubFacts | None = None) -> ObservedCopy:
+    observed = observe(KEY, caches, "dfw-1", kept=Kept(owner_misses=3), hub=hub)
+    assert isinstance(observed, ObservedCopy)
+    return observed
 
 
-def test_the_hub_deployment_is_told_by_the_controller_and_not_by_a_label() -> None:
+def test_the_hub_deployment_is_known_by_the_controller_and_not_by_a_label() -> None:
     instance = a_snapshot(KEY, OWNED)
-    found = seen_of(some_caches(instances=(instance,), deployments=(a_deployment(),)))
-    assert found.deployment_uid == "hub-d"
-    assert found.copy == Absent()
-    assert found.owner_misses == 3
+    observed = seen_of(some_caches(instances=(instance,), deployments=(a_deployment(),)))
+    assert observed.deployment_uid == "hub-d"
+    assert observed.copy == Absent()
+    assert observed.owner_misses == 3
 
 
 @pytest.mark.parametrize("metadata", [OWNED, {}])
-def test_a_deployment_of_another_uid_or_none_tells_nothing(metadata: JsonObject) -> None:
+def test_a_deployment_of_another_uid_or_none_gives_no_owner(metadata: JsonObject) -> None:
     caches = some_caches(instances=(a_snapshot(KEY, metadata),), deployments=(a_deployment("x"),))
     assert seen_of(caches).deployment_uid == ""
 
@@ -89,23 +88,23 @@ def test_a_deployment_of_another_uid_or_none_tells_nothing(metadata: JsonObject)
 def test_a_copy_that_no_cache_can_have_is_taken_from_the_answer() -> None:
     live = read_document(a_snapshot(COPY_KEY))
     header = Metadata("web", NS, live.metadata.uid, "1")
-    answer = HubAnswer(header, header, live)
+    answer = HubFacts(header, header, live)
     assert seen_of(some_caches(instances=(a_snapshot(KEY),)), answer).copy == live
     # What the cache has is newer than an answer.
     cached = a_snapshot(COPY_KEY, {"resourceVersion": "9"})
-    found = seen_of(some_caches(instances=(a_snapshot(KEY),), copies=(cached,)), answer)
-    assert isinstance(found.copy, Document)
-    assert found.copy.metadata.resource_version == "9"
+    observed = seen_of(some_caches(instances=(a_snapshot(KEY),), copies=(cached,)), answer)
+    assert isinstance(observed.copy, InstanceDocument)
+    assert observed.copy.metadata.resource_version == "9"
 
 
 def test_an_instance_that_is_not_there_leaves_its_copy_to_be_judged() -> None:
-    found = observe(KEY, some_caches(copies=(a_snapshot(COPY_KEY),)), "dfw-1")
-    assert isinstance(found, Vanished)
-    assert isinstance(found.copy, Document)
+    observed = observe(KEY, some_caches(copies=(a_snapshot(COPY_KEY),)), "dfw-1")
+    assert isinstance(observed, Vanished)
+    assert isinstance(observed.copy, InstanceDocument)
     assert observe(KEY, some_caches(), "dfw-1") == Vanished(Absent())
 
 
-def test_half_a_view_of_the_cell_says_nothing() -> None:
+def test_an_incomplete_cache_of_the_cell_gives_no_observation() -> None:
     assert observe(KEY, some_caches(is_synced=False), "dfw-1") is None
 
 
@@ -122,38 +121,40 @@ def test_half_a_view_of_the_cell_says_nothing() -> None:
 def test_an_answer_counts_only_for_what_it_was_asked_for(
     *, is_create: bool, label: str, has_copy: bool, is_for_it: bool
 ) -> None:
-    def with_label(name: str, copies: tuple[Snapshot, ...]) -> Seen:
+    def with_label(name: str, copies: tuple[Snapshot, ...]) -> ObservedCopy:
         metadata: JsonObject = {"labels": {"compute.datumapis.com/workload-deployment-name": name}}
         return seen_of(some_caches(instances=(a_snapshot(KEY, metadata),), copies=copies))
 
     copies = (a_snapshot(COPY_KEY),)
     before = with_label("web", copies)
     after = with_label(label, copies if has_copy else ())
-    assert is_answer_for(after, before, AskHub(is_create=is_create)) is is_for_it
+    assert is_read_for(after, before, AskHub(is_create=is_create)) is is_for_it
 
 
-# --- whom a change concerns -----------------------------------------------------------------------
+# --- mapping --------------------------------------------------------------------------------------
 
 
-def test_a_copy_wakes_its_name_and_a_deployment_or_namespace_its_instances() -> None:
+def test_a_copy_enqueues_its_name_and_a_deployment_or_namespace_its_instances() -> None:
     caches = some_caches(instances=(a_snapshot(KEY, OWNED),))
-    copy = Change(None, Entry(a_snapshot(COPY_KEY)))
-    assert list(mapping.map_copy(copy, caches)) == [KEY]
-    deployment = Change(Entry(a_deployment()), None)
-    assert list(mapping.map_deployment(deployment, caches)) == [KEY]
-    stranger = Change(None, Entry(a_deployment("another")))
-    assert list(mapping.map_deployment(stranger, caches)) == []
-    namespace = Change(None, Entry(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
-    assert list(mapping.map_namespace(namespace, caches)) == [KEY]
-    assert OWNER in mapping.INSTANCE_INDEXES
+    copy = Change(None, CachedObject(a_snapshot(COPY_KEY)))
+    assert list(watches.map_copy(copy, caches)) == [KEY]
+    deployment = Change(CachedObject(a_deployment()), None)
+    assert list(watches.map_deployment(deployment, caches)) == [KEY]
+    stranger = Change(None, CachedObject(a_deployment("another")))
+    assert list(watches.map_deployment(stranger, caches)) == []
+    namespace = Change(None, CachedObject(a_snapshot(ObjectKey(CELL, NAMESPACE, "", NS))))
+    assert list(watches.map_namespace(namespace, caches)) == [KEY]
+    assert OWNER in watches.INSTANCE_INDEXES
 
 
-def test_a_deployment_that_says_the_same_about_its_owner_wakes_no_instance() -> None:
+def test_a_deployment_with_the_same_hub_owner_enqueues_no_instance() -> None:
     caches = some_caches(instances=(a_snapshot(KEY, OWNED),))
     web = ObjectKey(CELL, DEPLOYMENT, NS, "web")
-    before = Entry(a_snapshot(web, {**FROM_HUB, "resourceVersion": "1"}))
-    status = Entry(a_snapshot(web, {**FROM_HUB, "resourceVersion": "2"}, status={"replicas": 1}))
-    assert list(mapping.map_deployment(Change(before, status), caches)) == []
+    before = CachedObject(a_snapshot(web, {**FROM_HUB, "resourceVersion": "1"}))
+    status = CachedObject(
+        a_snapshot(web, {**FROM_HUB, "resourceVersion": "2"}, status={"replicas": 1})
+    )
+    assert list(watches.map_deployment(Change(before, status), caches)) == []
     moved: JsonObject = {"annotations": {"resourcetemplate.karmada.io/uid": "hub-e"}}
-    after = Entry(a_snapshot(web, moved))
-    assert list(mapping.map_deployment(Change(before, after), caches)) == [KEY]
+    after = CachedObject(a_snapshot(web, moved))
+    assert list(watches.map_deployment(Change(before, after), caches)) == [KEY]

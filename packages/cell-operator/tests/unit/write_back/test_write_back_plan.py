@@ -9,13 +9,12 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from compute_cell_operator.kinds import DEPLOYMENT, INSTANCE
-from compute_cell_operator.plane_names import CELL, HUB
+from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE
 from compute_cell_operator.write_back.checks import NotKnown, RefusalReason, find_obstacle
 from compute_cell_operator.write_back.observe import (
-    Document,
-    HubAnswer,
-    Seen,
+    HubFacts,
+    InstanceDocument,
+    ObservedCopy,
     read_deployment_uid,
     read_document,
 )
@@ -28,16 +27,22 @@ from compute_cell_operator.write_back.plan import (
     plan,
     plan_removal,
 )
-from compute_operator_kit.intents import Delete, Ensure, IfGone, SetStatus, Wait
-from compute_operator_kit.keys import ObjectKey, Uid
-from compute_operator_kit.objects import (
+from compute_operator_kit.core.json import Json, JsonObject
+from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.objects import (
     Absent,
     Metadata,
     OwnerReference,
     Unreadable,
     parse_object,
 )
-from compute_operator_kit.wire import Json, JsonObject
+from compute_operator_kit.intents.intents import (
+    Delete,
+    Ensure,
+    RequeueAfter,
+    RequireGone,
+    SetStatus,
+)
 
 NS = "ns-6a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
 KEY = ObjectKey(CELL, INSTANCE, NS, "web-0")
@@ -85,7 +90,7 @@ def an_instance(
     annotations: dict[str, str] | None = None,
     spec: JsonObject = SPEC,
     status: JsonObject = STATUS,
-) -> Document:
+) -> InstanceDocument:
     metadata = Metadata(
         "web-0",
         NS,
@@ -95,7 +100,7 @@ def an_instance(
         labels=MappingProxyType({"app": "web", **(LINKS if labels is None else labels)}),
         annotations=MappingProxyType({"note": "not copied", **(annotations or {})}),
     )
-    return Document(KEY, metadata, spec, status)
+    return InstanceDocument(KEY, metadata, spec, status)
 
 
 def a_copy(
@@ -106,7 +111,7 @@ def a_copy(
     spec: JsonObject = SPEC,
     status: JsonObject = STATUS,
     terminating: bool = False,
-) -> Document:
+) -> InstanceDocument:
     recorded = {PREFIX + "instance-uid": "i-1"} if annotations is None else annotations
     metadata = Metadata(
         "web-0",
@@ -118,22 +123,22 @@ def a_copy(
         annotations=MappingProxyType({PREFIX + "quarantine-reason": "oversized", **recorded}),
         owners=owners,
     )
-    return Document(COPY_KEY, metadata, spec, status)
+    return InstanceDocument(COPY_KEY, metadata, spec, status)
 
 
-ANSWER = HubAnswer(a_namespace(), a_deployment())
+ANSWER = HubFacts(a_namespace(), a_deployment())
 
 
 def a_seen(
-    copy: Document | Absent | Unreadable | None = None,
+    copy: InstanceDocument | Absent | Unreadable | None = None,
     *,
-    instance: Document | None = None,
-    hub: HubAnswer | None = ANSWER,
+    instance: InstanceDocument | None = None,
+    hub: HubFacts | None = ANSWER,
     namespace: Metadata | Absent | Unreadable | None = None,
     deployment_uid: str = "hub-d",
     owner_misses: int = 0,
-) -> Seen:
-    return Seen(
+) -> ObservedCopy:
+    return ObservedCopy(
         cell="dfw-1",
         copy_key=COPY_KEY,
         instance=instance or an_instance(),
@@ -145,15 +150,17 @@ def a_seen(
     )
 
 
-def decided(seen: Seen) -> Decided:
+def decided(seen: ObservedCopy) -> Decided:
     decision: Decision = plan(seen)
     assert isinstance(decision, Decided)
     return decision
 
 
-def intents(seen: Seen) -> tuple[Ensure | SetStatus | Delete | Wait, ...]:
-    found = decided(seen).plan.intents
-    return tuple(one for one in found if isinstance(one, Ensure | SetStatus | Delete | Wait))
+def intents(seen: ObservedCopy) -> tuple[Ensure | SetStatus | Delete | RequeueAfter, ...]:
+    planned = decided(seen).plan.intents
+    return tuple(
+        one for one in planned if isinstance(one, Ensure | SetStatus | Delete | RequeueAfter)
+    )
 
 
 # --- compare first --------------------------------------------------------------------------------
@@ -186,15 +193,17 @@ def test_the_order_of_keys_makes_no_difference() -> None:
         ),
     ],
 )
-def test_a_difference_makes_somebody_ask_the_hub(copy: Document | Absent, is_create: bool) -> None:
+def test_a_difference_leads_to_live_reads_of_the_hub(
+    copy: InstanceDocument | Absent, is_create: bool
+) -> None:
     assert plan(a_seen(copy, hub=None)) == AskHub(is_create=is_create)
 
 
-def test_a_copy_nobody_owns_is_adopted_also_where_karmada_names_no_uid() -> None:
+def test_a_copy_without_owner_is_adopted_also_where_karmada_names_no_uid() -> None:
     assert plan(a_seen(a_copy(owners=()), hub=None, deployment_uid="")) == AskHub(is_create=False)
     ensure = intents(a_seen(a_copy(owners=()), deployment_uid=""))[0]
     assert isinstance(ensure, Ensure)
-    assert ensure.wanted.owners == (OWNER,)
+    assert ensure.desired.owners == (OWNER,)
 
 
 def test_a_field_that_the_hub_prunes_is_written_once_per_change() -> None:
@@ -214,13 +223,13 @@ def test_a_field_that_the_hub_prunes_is_written_once_per_change() -> None:
     [
         a_seen(Unreadable("HubUnreadable")),
         a_seen(namespace=Unreadable("HubUnreadable")),
-        a_seen(hub=HubAnswer(Unreadable("HubUnreadable"), a_deployment())),
-        a_seen(hub=HubAnswer(a_namespace(), Unreadable("HubUnreadable"))),
+        a_seen(hub=HubFacts(Unreadable("HubUnreadable"), a_deployment())),
+        a_seen(hub=HubFacts(a_namespace(), Unreadable("HubUnreadable"))),
     ],
 )
-def test_what_cannot_be_read_is_waited_for(seen: Seen) -> None:
+def test_what_cannot_be_read_is_waited_for(seen: ObservedCopy) -> None:
     (wait,) = intents(seen)
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, RequeueAfter)
     assert wait.reason == "HubUnreadable"
     assert decided(seen).refusal is None
 
@@ -238,11 +247,11 @@ def test_a_new_copy_has_ten_labels_the_uid_the_owner_spec_and_status() -> None:
     assert isinstance(ensure, Ensure)
     assert isinstance(status, SetStatus)
     assert (ensure.key, ensure.uid, ensure.reason) == (COPY_KEY, None, "Absent")
-    assert ensure.wanted.labels == LABELS
-    kept = {key: text for key, text in ensure.wanted.annotations.items() if text is not None}
+    assert ensure.desired.labels == LABELS
+    kept = {key: text for key, text in ensure.desired.annotations.items() if text is not None}
     assert kept == {PREFIX + "instance-uid": "i-1"}
-    assert ensure.wanted.owners == (OWNER,)
-    assert ensure.wanted.whole == {"spec": SPEC}
+    assert ensure.desired.owners == (OWNER,)
+    assert ensure.desired.replace == {"spec": SPEC}
     assert (status.uid, status.resource_version, status.status) == (None, "", STATUS)
 
 
@@ -251,8 +260,8 @@ def test_an_existing_copy_is_brought_in_line_by_its_uid() -> None:
     assert isinstance(ensure, Ensure)
     assert isinstance(status, SetStatus)
     assert (ensure.uid, ensure.reason) == ("copy-1", "Drifted")
-    assert "theirs" not in ensure.wanted.labels
-    assert PREFIX + "quarantine-reason" not in ensure.wanted.annotations
+    assert "theirs" not in ensure.desired.labels
+    assert PREFIX + "quarantine-reason" not in ensure.desired.annotations
     assert (status.uid, status.resource_version) == ("copy-1", "9")
 
 
@@ -267,7 +276,7 @@ def test_full_values_go_with_the_labels_they_complete() -> None:
     long = {PREFIX + "workload-name": "w" * 80}
     ensure = intents(a_seen(instance=an_instance(annotations=long)))[0]
     assert isinstance(ensure, Ensure)
-    assert ensure.wanted.annotations[PREFIX + "workload-name"] == "w" * 80
+    assert ensure.desired.annotations[PREFIX + "workload-name"] == "w" * 80
 
 
 def test_the_copy_of_a_predecessor_is_deleted_before_a_new_one_is_made() -> None:
@@ -275,12 +284,21 @@ def test_the_copy_of_a_predecessor_is_deleted_before_a_new_one_is_made() -> None
     assert delete == Delete(COPY_KEY, Uid("copy-1"), "Replaced")
 
 
+def test_a_predecessor_outside_the_watch_is_deleted_and_its_end_is_waited_for() -> None:
+    """The watch selects by the label of the cell: without it the deletion sends no event."""
+    unlabelled = {key: text for key, text in LABELS.items() if key != PREFIX + "cell"}
+    assert intents(a_seen(a_copy(unlabelled), instance=an_instance(uid="i-2"))) == (
+        Delete(COPY_KEY, Uid("copy-1"), "Replaced"),
+        RequeueAfter(KEY, "Replaced", timedelta(seconds=1)),
+    )
+
+
 def test_nothing_is_made_for_what_is_going_and_an_existing_copy_shows_it() -> None:
     going = an_instance(terminating=True, status={"conditions": []})
     assert intents(a_seen(instance=going, hub=None)) == ()
     (_, status) = intents(a_seen(a_copy(), instance=going))
     assert isinstance(status, SetStatus)
-    assert not status.provisional
+    assert not status.may_defer
 
 
 def a_status(ready: str, quota: str = "True") -> JsonObject:
@@ -297,41 +315,51 @@ def test_a_provisional_first_write_waits_before_the_hub_is_asked_and_a_later_one
     # It has waited by the time it is made: one wait, not two.
     for intent in intents(a_seen(instance=coming)):
         assert isinstance(intent, Ensure | SetStatus)
-        assert not intent.provisional
+        assert not intent.may_defer
     for intent in intents(a_seen(a_copy(status={}), instance=coming)):
         assert isinstance(intent, Ensure | SetStatus)
-        assert (intent.provisional, intent.settle) == (True, timedelta(milliseconds=100))
+        assert (intent.may_defer, intent.defer_for) == (True, timedelta(milliseconds=100))
 
 
 @pytest.mark.parametrize("copy", [a_copy(), Absent()])
-def test_news_is_never_held(copy: Document | Absent) -> None:
+def test_news_is_never_held(copy: InstanceDocument | Absent) -> None:
     broken = an_instance(status=a_status("ImageUnavailable"))
-    found = intents(a_seen(copy, instance=broken))
-    assert found
-    for intent in found:
+    planned = intents(a_seen(copy, instance=broken))
+    assert planned
+    for intent in planned:
         assert isinstance(intent, Ensure | SetStatus)
-        assert not intent.provisional
+        assert not intent.may_defer
 
 
 # --- checks 1 to 6 --------------------------------------------------------------------------------
 
 
-def refusal_of(seen: Seen) -> tuple[RefusalReason, str]:
+def refusal_of(seen: ObservedCopy) -> tuple[RefusalReason, str]:
     decision = decided(seen)
     assert decision.refusal is not None
-    assert intents(seen) == (Wait(KEY, "Refused", MINUTES),)
+    assert intents(seen) == (RequeueAfter(KEY, "Refused", MINUTES),)
     return decision.refusal.reason, decision.refusal.message
 
 
 @pytest.mark.parametrize("copy", [Absent(), a_copy()])
 @pytest.mark.parametrize("missing", [[key] for key in LINKS] + [list(LINKS)])
-def test_exactly_the_missing_links_are_named(missing: list[str], copy: Document | Absent) -> None:
+def test_exactly_the_missing_links_are_named(
+    missing: list[str], copy: InstanceDocument | Absent
+) -> None:
     kept = {key: text for key, text in LINKS.items() if key not in missing}
     reason, message = refusal_of(a_seen(copy, instance=an_instance(kept)))
     assert reason is RefusalReason.MISSING_LABELS
     assert {
         key for key in LINKS if key in message.removeprefix("labels missing: ").split(", ")
     } == {*missing}
+
+
+@pytest.mark.parametrize("copy", [Absent(), a_copy(spec={})])
+def test_missing_links_are_refused_before_the_hub_is_asked(copy: InstanceDocument | Absent) -> None:
+    kept = {key: text for key, text in LINKS.items() if key != PREFIX + "city-code"}
+    reason, message = refusal_of(a_seen(copy, instance=an_instance(kept), hub=None))
+    assert reason is RefusalReason.MISSING_LABELS
+    assert PREFIX + "city-code" in message
 
 
 @pytest.mark.spec("OU-03")
@@ -350,8 +378,8 @@ def replace_owners(metadata: Metadata, *owners: OwnerReference) -> Metadata:
 def test_namespaces_must_name_the_same_project(key: str) -> None:
     without = a_namespace({k: v for k, v in IDENTITY.items() if k != key})
     empty, other = a_namespace({**IDENTITY, key: ""}), a_namespace({**IDENTITY, key: "other"})
-    for found in (without, empty, other):
-        reason, message = refusal_of(a_seen(hub=HubAnswer(found, a_deployment())))
+    for namespace in (without, empty, other):
+        reason, message = refusal_of(a_seen(hub=HubFacts(namespace, a_deployment())))
         assert reason is RefusalReason.NAMESPACE_IDENTITY
         assert NS in message
         assert key in message
@@ -362,7 +390,7 @@ def test_namespaces_must_name_the_same_project(key: str) -> None:
 
 def test_a_namespace_must_exist_on_both_planes() -> None:
     for seen, where in (
-        (a_seen(hub=HubAnswer(Absent(), a_deployment())), "hub"),
+        (a_seen(hub=HubFacts(Absent(), a_deployment())), "hub"),
         (a_seen(namespace=Absent()), "cell"),
     ):
         reason, message = refusal_of(seen)
@@ -376,15 +404,15 @@ def test_a_namespace_must_exist_on_both_planes() -> None:
 def test_without_a_live_owner_there_is_no_copy_and_no_error(
     deployment: Metadata | Absent, misses: int, seconds: int
 ) -> None:
-    seen = a_seen(hub=HubAnswer(a_namespace(), deployment), owner_misses=misses)
-    assert intents(seen) == (Wait(KEY, "OwnerAbsent", timedelta(seconds=seconds)),)
+    seen = a_seen(hub=HubFacts(a_namespace(), deployment), owner_misses=misses)
+    assert intents(seen) == (RequeueAfter(KEY, "OwnerAbsent", timedelta(seconds=seconds)),)
     decision = decided(seen)
     assert decision.refusal is None
     assert decision.is_ownerless
 
 
 def test_the_owner_must_be_the_one_that_karmada_delivered() -> None:
-    other = HubAnswer(a_namespace(), a_deployment("hub-e"))
+    other = HubFacts(a_namespace(), a_deployment("hub-e"))
     reason, message = refusal_of(a_seen(hub=other))
     assert reason is RefusalReason.OWNER_MISMATCH
     assert "hub-e" in message
@@ -409,21 +437,21 @@ def test_a_copy_without_cell_and_owner_is_adopted() -> None:
     (ensure,) = intents(a_seen(copy))
     assert isinstance(ensure, Ensure)
     assert ensure.uid == "copy-1"
-    assert ensure.wanted.owners == (OWNER,)
+    assert ensure.desired.owners == (OWNER,)
 
 
 def test_the_first_obstacle_decides() -> None:
     worst = a_seen(
         a_copy({PREFIX + "cell": "lhr-1"}, owners=(FOREIGN,)),
         instance=an_instance({}),
-        hub=HubAnswer(Absent(), Absent()),
+        hub=HubFacts(Absent(), Absent()),
     )
     assert refusal_of(worst)[0] is RefusalReason.MISSING_LABELS
     named = replace(worst, instance=an_instance())
     assert refusal_of(named)[0] is RefusalReason.NAMESPACE_IDENTITY
-    ownerless = replace(named, hub=HubAnswer(a_namespace(), Absent()))
+    ownerless = replace(named, hub=HubFacts(a_namespace(), Absent()))
     assert decided(ownerless).is_ownerless
-    mismatched = replace(named, hub=HubAnswer(a_namespace(), a_deployment("hub-e")))
+    mismatched = replace(named, hub=HubFacts(a_namespace(), a_deployment("hub-e")))
     assert refusal_of(mismatched)[0] is RefusalReason.OWNER_MISMATCH
     assert refusal_of(replace(named, hub=ANSWER))[0] is RefusalReason.OTHER_CELL
 
@@ -433,10 +461,10 @@ def test_the_first_obstacle_decides() -> None:
 
 def test_a_copy_goes_only_where_its_instance_is_proven_gone() -> None:
     (delete,) = plan_removal("dfw-1", KEY, a_copy()).intents
-    gone = IfGone(KEY, Uid("i-1"))
-    assert delete == Delete(COPY_KEY, Uid("copy-1"), "NotWanted", if_gone=gone)
+    gone = RequireGone(KEY, Uid("i-1"))
+    assert delete == Delete(COPY_KEY, Uid("copy-1"), "NotWanted", require_gone=gone)
     (bare,) = plan_removal("dfw-1", KEY, a_copy(annotations={})).intents
-    assert bare == Delete(COPY_KEY, Uid("copy-1"), "NotWanted", if_gone=IfGone(KEY, None))
+    assert bare == Delete(COPY_KEY, Uid("copy-1"), "NotWanted", require_gone=RequireGone(KEY, None))
 
 
 @pytest.mark.parametrize(
@@ -447,7 +475,7 @@ def test_a_copy_goes_only_where_its_instance_is_proven_gone() -> None:
         a_copy(terminating=True),
     ],
 )
-def test_what_is_not_ours_or_is_going_is_not_removed(copy: Document) -> None:
+def test_what_is_not_ours_or_is_going_is_not_removed(copy: InstanceDocument) -> None:
     assert plan_removal("dfw-1", KEY, copy).intents == ()
 
 
@@ -456,12 +484,12 @@ def test_what_is_not_ours_or_is_going_is_not_removed(copy: Document) -> None:
 
 def test_a_document_is_read_as_if_it_could_be_anything() -> None:
     body: JsonObject = {"metadata": {"name": "web-0", "namespace": NS}, "spec": [], "status": 3}
-    found = read_document(parse_object(CELL, INSTANCE, body, None).snapshot)
-    assert (found.key, found.spec, found.status, found.conditions) == (KEY, {}, {}, ())
+    document = read_document(parse_object(CELL, INSTANCE, body, None).snapshot)
+    assert (document.key, document.spec, document.status, document.conditions) == (KEY, {}, {}, ())
 
 
 def test_the_uid_on_the_hub_is_what_karmada_annotated() -> None:
-    told = {"resourcetemplate.karmada.io/uid": "hub-d"}
-    annotated = Metadata("web", NS, Uid("d-1"), "1", annotations=MappingProxyType(told))
+    annotations = {"resourcetemplate.karmada.io/uid": "hub-d"}
+    annotated = Metadata("web", NS, Uid("d-1"), "1", annotations=MappingProxyType(annotations))
     assert read_deployment_uid(annotated) == "hub-d"
     assert read_deployment_uid(a_deployment()) == ""

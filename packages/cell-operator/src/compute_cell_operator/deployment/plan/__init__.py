@@ -1,36 +1,153 @@
-"""What is done next about the Instances of one deployment. Pure (cell.md 5.4).
+"""Plan of one deployment: Instances, repairs, network and gates as one decision. Pure (cell.md 3).
 
-Two tracks, each of which lets at most one create or delete through per pass: `scale` removes what
-is too much, `rollout` fills and renews the wanted slots. Neither waits for the other.
+The status reports the same decision that is applied, so that a condition never names a step which
+the plan did not take.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, assert_never
 
-from compute_cell_operator.deployment.plan import rollout, scale
-from compute_cell_operator.deployment.plan.steps import Create, Hold, Remove, Wait
-from compute_cell_operator.deployment.slots import Slots
+from compute_api_types import labels, reasons
+from compute_cell_operator.delays import RETRY_UNREADABLE
+from compute_cell_operator.deployment.observe import ObservedDeployment
+from compute_cell_operator.deployment.plan.location import (
+    Located,
+    LocationUndecided,
+    Resolution,
+    WrongCity,
+    location_name,
+    resolve,
+)
+from compute_cell_operator.deployment.plan.new_instance import build_instance, refer_to_owner
+from compute_cell_operator.deployment.plan.repairs import plan_gates, plan_repairs
+from compute_cell_operator.deployment.plan.rollout import InstanceDemand, plan_instances
+from compute_cell_operator.deployment.plan.steps import (
+    CreateStep,
+    HoldStep,
+    Purpose,
+    RemoveStep,
+    Step,
+    WaitStep,
+)
+from compute_cell_operator.deployment.slots import SlotInstance
+from compute_cell_operator.network import plan as network
+from compute_cell_operator.network.state import NetworkingState
+from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.intents.intents import (
+    Delete,
+    Intent,
+    Plan,
+    RecordEvent,
+    RemoveFinalizer,
+    RequeueAfter,
+)
 
-Step: TypeAlias = Create | Remove | Hold | Wait
+ACTION: Final = "ReconcilingInstances"
+
+_REASONS: Final = {
+    Purpose.SURPLUS: reasons.SURPLUS,
+    Purpose.RECREATE: reasons.STALE_TEMPLATE,
+    Purpose.DELETING: reasons.NOT_WANTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """What is asked of the planner besides the Instances themselves."""
+class Decision:
+    """The plan of a reconcile, and what it rests on."""
 
-    desired: int
-    is_deleting: bool = False
-    is_wrong_city: bool = False  # delivered to a cell of another city: nothing starts here
+    resolution: Resolution
+    steps: tuple[Step, ...]
+    readiness: network.Readiness | None  # None: not evaluated in this reconcile
+    plan: Plan
 
 
-def plan_instances(slots: Slots, demand: Demand) -> tuple[Step, ...]:
-    """The steps of this pass; held ones are in it too, so that they can be shown."""
-    if demand.is_deleting:
-        return tuple(scale.plan_removal(slots))
-    surplus = scale.plan_surplus(slots, demand.desired)
-    if demand.is_wrong_city:
-        # What runs here runs on, what is too much goes; nothing is created or rolled.
-        return tuple(surplus)
-    return (*surplus, *rollout.plan_slots(slots, demand.desired))
+def decide(observed: ObservedDeployment) -> Decision:
+    resolution = resolve(observed)
+    demand = InstanceDemand(
+        observed.desired,
+        is_deleting=observed.is_deleting,
+        is_wrong_city=isinstance(resolution, WrongCity),
+    )
+    steps = plan_instances(observed.slots, demand)
+    acts = tuple(_carry_out(observed, steps, resolution))
+    if observed.is_deleting:
+        # No repair, network or wait: the garbage collector deletes what the deployment owns.
+        return Decision(resolution, steps, None, Plan((*acts, *_retire_finalizers(observed))))
+    planned = _plan_network(observed, resolution)
+    readiness = planned.readiness if planned is not None else None
+    gates = plan_gates(observed, resolution, readiness or network.NetworkWaiting(""))
+    objects = planned.intents if planned is not None else ()
+    waits = _waits(observed, resolution)
+    plan = Plan((*acts, *plan_repairs(observed, resolution), *objects, *gates, *waits))
+    return Decision(resolution, steps, readiness, plan)
+
+
+def _carry_out(
+    observed: ObservedDeployment, steps: tuple[Step, ...], resolution: Resolution
+) -> Iterator[Intent]:
+    for step in steps:
+        match step:
+            case CreateStep(ordinal):
+                if observed.networking is NetworkingState.UNKNOWN:
+                    continue  # whether it needs a Network gate is not known yet
+                yield build_instance(
+                    observed,
+                    ordinal,
+                    location=location_name(resolution),
+                    has_network_gate=observed.networking is NetworkingState.ON,
+                )
+            case RemoveStep(instance, purpose):
+                yield from _remove(observed, instance, purpose)
+            case WaitStep() | HoldStep():
+                continue  # the change they wait for enqueues the key
+            case _:
+                assert_never(step)
+
+
+def _remove(
+    observed: ObservedDeployment, instance: SlotInstance, purpose: Purpose
+) -> Iterator[Intent]:
+    removal = Delete(instance.key, instance.metadata.uid, _REASONS[purpose])
+    yield removal
+    if purpose is Purpose.RECREATE:
+        yield RecordEvent(
+            observed.key,
+            observed.metadata.uid,
+            reasons.INSTANCE_REPLACED,
+            f'Instance "{instance.name}" is replaced to run the current template',
+            ACTION,
+            after=removal,
+        )
+
+
+def _retire_finalizers(observed: ObservedDeployment) -> Iterator[RemoveFinalizer]:
+    """Finalizers of an older operator, which held the deployment until its Instances are gone."""
+    if not observed.metadata.is_deleting or observed.owned:
+        return
+    for finalizer in labels.RETIRED_DEPLOYMENT_FINALIZERS:
+        if finalizer in observed.metadata.finalizers:
+            yield RemoveFinalizer(
+                observed.key, observed.metadata.uid, finalizer, reasons.RETIRED_FINALIZER
+            )
+
+
+def _plan_network(
+    observed: ObservedDeployment, resolution: Resolution
+) -> network.NetworkPlan | None:
+    if not isinstance(resolution, Located) or isinstance(observed.network, Unreadable):
+        return None
+    demand = network.NetworkDemand(
+        observed.key,
+        refer_to_owner(observed),
+        resolution.name,
+        max((instance.interfaces for instance in observed.owned), default=0),
+    )
+    return network.plan_network(observed.network, demand)
+
+
+def _waits(observed: ObservedDeployment, resolution: Resolution) -> Iterator[RequeueAfter]:
+    if isinstance(resolution, LocationUndecided) or isinstance(observed.network, Unreadable):
+        yield RequeueAfter(observed.key, reasons.CACHE_NOT_SYNCED, RETRY_UNREADABLE)

@@ -1,7 +1,7 @@
-"""Which Location a deployment is in. Pure (cell.md 4).
+"""Resolution of the Location that a deployment is in. Pure (cell.md 4).
 
 The first row that matches decides. A Location that was resolved once is kept as long as it serves
-the city: a new one never moves a deployment.
+the city: a Location that is added later must not move a deployment.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from compute_cell_operator.deployment.observe import Seen
-from compute_cell_operator.network.state import State
-from compute_operator_kit.objects import Unreadable
-from compute_operator_kit.wire import JsonMapping
+from compute_cell_operator.deployment.observe import ObservedDeployment
+from compute_cell_operator.network.state import NetworkingState
+from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.objects import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class NotNeeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """Locations cannot be read; `last` is what was resolved before, or ""."""
+class LocationUndecided:
+    """Locations cannot be read; `last` is the one resolved before, or ""."""
 
     last: str
 
@@ -39,35 +39,35 @@ class NoLocation:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Here; `candidates` has several names where somebody should decide."""
+    """In this Location; several `candidates` are ambiguous, and reported as an event."""
 
     name: str
     candidates: tuple[str, ...]
 
 
-Resolution: TypeAlias = WrongCity | NotNeeded | Undecided | NoLocation | Located
+Resolution: TypeAlias = WrongCity | NotNeeded | LocationUndecided | NoLocation | Located
 
 
-def resolve(seen: Seen) -> Resolution:
-    if seen.cell_city and seen.cell_city != seen.city_code:
+def resolve(observed: ObservedDeployment) -> Resolution:
+    if observed.cell_city and observed.cell_city != observed.spec.city_code:
         return WrongCity()
-    if seen.networking is State.OFF:
+    if observed.networking is NetworkingState.OFF:
         return NotNeeded()
-    if seen.networking is State.UNKNOWN or isinstance(seen.locations, Unreadable):
-        return Undecided(seen.last_location)
-    matching = seen.locations.matching
+    last = observed.status.location
+    if observed.networking is NetworkingState.UNKNOWN or isinstance(observed.locations, Unreadable):
+        return LocationUndecided(last)
+    matching = observed.locations.matching
     if not matching:
         return NoLocation()
-    kept = seen.last_location if seen.last_location in matching else matching[0]
-    return Located(kept, matching)
+    return Located(last if last in matching else matching[0], matching)
 
 
 def location_name(resolution: Resolution) -> str:
-    """What new Instances are given; "" for none."""
+    """The Location of new Instances; "" for none."""
     match resolution:
         case Located(name, _):
             return name
-        case Undecided(last):
+        case LocationUndecided(last):
             return last
         case _:
             return ""

@@ -1,32 +1,36 @@
-"""The surplus track: what is too much goes, one at a time, and waits for nothing. Pure."""
+"""The surplus track: removes Instances above the desired number, one at a time. Pure.
+
+It waits for no desired slot: an unready Instance must not keep a deployment from scaling down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compute_cell_operator.deployment.plan.steps import Purpose, Remove
-from compute_cell_operator.deployment.slots import Candidate, Slots
+from compute_cell_operator.deployment.plan.steps import Purpose, RemoveStep
+from compute_cell_operator.deployment.slots import SlotInstance, Slots
 
 
-def plan_surplus(slots: Slots, desired: int) -> Iterator[Remove]:
+def plan_surplus(slots: Slots, desired: int) -> Iterator[RemoveStep]:
     """Strays, then the highest slots; the next one when the former is gone.
 
-    Example: 3 wanted of 0…5 and a stray: the stray, then 5, then 4, then 3, whatever 0…2 are doing.
+    Example: 3 desired of 0…5 and a stray: the stray, then 5, then 4, then 3, whatever the states
+    of 0…2.
     """
     surplus = list(_in_order(slots, desired))
-    if any(candidate.is_terminating for candidate in surplus):
+    if any(instance.is_terminating for instance in surplus):
         return
-    yield from (Remove(candidate, Purpose.SURPLUS) for candidate in surplus[:1])
+    yield from (RemoveStep(instance, Purpose.SURPLUS) for instance in surplus[:1])
 
 
-def plan_removal(slots: Slots) -> Iterator[Remove]:
-    """The deployment goes: everything of it at once."""
-    for candidate in slots.owned:
-        if not candidate.is_terminating:
-            yield Remove(candidate, Purpose.DELETING)
+def plan_removal(slots: Slots) -> Iterator[RemoveStep]:
+    """Of a deleted deployment: all its Instances at once."""
+    for instance in slots.owned:
+        if not instance.is_terminating:
+            yield RemoveStep(instance, Purpose.DELETING)
 
 
-def _in_order(slots: Slots, desired: int) -> Iterator[Candidate]:
+def _in_order(slots: Slots, desired: int) -> Iterator[SlotInstance]:
     yield from slots.strays
     for ordinal in sorted(slots.by_ordinal, reverse=True):
         if ordinal >= desired:

@@ -1,46 +1,53 @@
-"""The steps a plan is made of. Values, no behaviour."""
+"""Steps on the slots of a deployment, as values: create, remove, wait, hold.
+
+Steps that do nothing now are values too, so that stories and tests can show what is held back.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
-from compute_cell_operator.deployment.slots import Candidate
+from compute_cell_operator.deployment.slots import SlotInstance
 
 
 class Purpose(StrEnum):
     """Why an Instance is removed."""
 
     SURPLUS = "surplus"
-    RECREATE = "recreate"  # its slot gets a successor once it is gone
-    DELETING = "deleting"  # the deployment itself goes
+    RECREATE = "recreate"  # a successor in its slot follows once it is gone
+    DELETING = "deleting"  # the deployment itself is deleted
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Fill a slot."""
+class CreateStep:
+    """Create the Instance of a slot."""
 
     ordinal: int
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    """Delete this very Instance; whoever carries it out names its uid."""
+class RemoveStep:
+    """Delete this Instance, by its UID."""
 
-    candidate: Candidate
+    instance: SlotInstance
     purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """A slot has to come to rest first."""
+class WaitStep:
+    """Wait until the change in this slot has ended."""
 
     ordinal: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """This slot is next to be created, once what the plan waits for has happened."""
+class HoldStep:
+    """This slot is the next to be created, once the wait is over."""
 
     ordinal: int
+
+
+Step: TypeAlias = CreateStep | RemoveStep | HoldStep | WaitStep

@@ -1,4 +1,8 @@
-"""What keeps a deployment from being available or ready, in the order of cell.md 7. Pure."""
+"""Blockers of a deployment: reasons why it is not available or not ready, in the order of cell.md
+7. Pure.
+
+Messages reach tenants, so a server's own text is never passed on: it may repeat a secret field.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from compute_api_types import conditions, reasons
-from compute_cell_operator.deployment.observe import FoundInstance, Seen
-from compute_cell_operator.deployment.plan.decision import Decision
-from compute_cell_operator.deployment.plan.location import Located, NoLocation, Undecided, WrongCity
-from compute_cell_operator.deployment.slots import SlotState
+from compute_cell_operator.conditions import ReportedCondition
+from compute_cell_operator.deployment.observe import ObservedDeployment
+from compute_cell_operator.deployment.plan import Decision
+from compute_cell_operator.deployment.plan.location import (
+    Located,
+    LocationUndecided,
+    NoLocation,
+    WrongCity,
+)
+from compute_cell_operator.deployment.slots import DeploymentSlotState, SlotInstance
 from compute_cell_operator.deployment.status.counters import Counters
-from compute_cell_operator.kinds import INSTANCE
-from compute_cell_operator.network.plan import Refused, Waiting
-from compute_cell_operator.told import Told, read_conditions
-from compute_operator_kit.errors import ReconcileError, RejectedError
-from compute_operator_kit.intents import Ensure
-from compute_operator_kit.outcomes import Applied
+from compute_cell_operator.network.plan import NetworkRefused, NetworkWaiting
+from compute_cell_operator.planes import INSTANCE
+from compute_operator_kit.core.errors import ReconcileError, RejectedError
+from compute_operator_kit.intents.intents import Ensure
+from compute_operator_kit.intents.outcomes import Applied
 
 BROKEN: Final = frozenset(
     {
@@ -39,7 +48,7 @@ _ABOUT_NETWORK: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A reason and a sentence; its rank is the reason's."""
+    """A reason with its message; its rank is the reason's."""
 
     reason: str
     message: str
@@ -50,58 +59,57 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A slot that quota holds."""
+class HeldSlot:
+    """A slot that waits for quota."""
 
     ordinal: int
-    quota: Told
+    quota: ReportedCondition
 
 
 def find_blockers(
-    seen: Seen, decision: Decision, applied: Applied, counters: Counters
+    observed: ObservedDeployment, decision: Decision, applied: Applied, counters: Counters
 ) -> tuple[Blocker, ...]:
     """Every row that applies, in the order of the table."""
     return (
-        *_wrong_city(seen, decision),
+        *_wrong_city(observed, decision),
         *_network_refused(decision),
         *_not_created(applied),
-        *_broken(seen),
-        *_quota(seen, counters),
-        *_network_awaited(seen, decision),
-        *_provisioning(seen, counters),
+        *_broken(observed),
+        *_quota(observed, counters),
+        *_network_awaited(observed, decision),
+        *_provisioning(observed, counters),
     )
 
 
-def find_held(seen: Seen) -> tuple[Held, ...]:
-    """Wanted slots, not terminating, that wait for quota, by ordinal."""
+def find_held(observed: ObservedDeployment) -> tuple[HeldSlot, ...]:
+    """Desired slots, not terminating, that wait for quota, by ordinal."""
     return tuple(
-        Held(ordinal, quota)
-        for ordinal, found in _wanted(seen)
-        if not found.metadata.is_deleting
-        and (quota := found.told(conditions.QUOTA_GRANTED)) is not None
+        HeldSlot(ordinal, quota)
+        for ordinal, instance in _desired(observed)
+        if not instance.is_terminating
+        and (quota := instance.condition(conditions.QUOTA_GRANTED)) is not None
         and _holds(quota)
     )
 
 
-def _holds(quota: Told) -> bool:
+def _holds(quota: ReportedCondition) -> bool:
     if quota.status == "False":
         return quota.reason != reasons.UNKNOWN_INSTANCE_TYPE
     return quota.status == "Unknown" and quota.reason == reasons.QUOTA_NO_BUDGET
 
 
-def _wanted(seen: Seen) -> Iterator[tuple[int, FoundInstance]]:
-    for ordinal in sorted(seen.slots.by_ordinal):
-        found = seen.in_slot(ordinal)
-        if found is not None and ordinal < seen.desired:
-            yield ordinal, found
+def _desired(observed: ObservedDeployment) -> Iterator[tuple[int, SlotInstance]]:
+    for ordinal, instance in sorted(observed.slots.by_ordinal.items()):
+        if ordinal < observed.desired:
+            yield ordinal, instance
 
 
-# --- the rows -------------------------------------------------------------------------------------
+# --- rows of the table ----------------------------------------------------------------------------
 
 
-def _wrong_city(seen: Seen, decision: Decision) -> Iterator[Blocker]:
+def _wrong_city(observed: ObservedDeployment, decision: Decision) -> Iterator[Blocker]:
     if isinstance(decision.resolution, WrongCity):
-        asked, serves = seen.city_code, seen.cell_city
+        asked, serves = observed.spec.city_code, observed.cell_city
         yield Blocker(
             reasons.CITY_CODE_MISMATCH,
             f'Deployment asked for city "{asked}" but this cell serves "{serves}"; '
@@ -110,7 +118,7 @@ def _wrong_city(seen: Seen, decision: Decision) -> Iterator[Blocker]:
 
 
 def _network_refused(decision: Decision) -> Iterator[Blocker]:
-    if isinstance(decision.readiness, Refused):
+    if isinstance(decision.readiness, NetworkRefused):
         yield Blocker(decision.readiness.reason, decision.readiness.message)
 
 
@@ -126,10 +134,10 @@ def _not_created(applied: Applied) -> Iterator[Blocker]:
 
 
 def _cause(error: ReconcileError) -> str:
-    """The fields and what is wrong with each, or the kind of refusal: its owner reads this.
+    """The rejected fields with a reason each, or the kind of refusal.
 
-    Never the server's own sentence: it repeats what stands in a field, which may be a secret, and
-    a refusal of rights names us (faults.md G10, O10).
+    Never the server's own text: it repeats field values, which may be secret, and a refusal of
+    rights names this operator (faults.md G10, O10).
     """
     if error.answer is None:
         return error.message
@@ -138,15 +146,15 @@ def _cause(error: ReconcileError) -> str:
     return ", ".join(named) or code
 
 
-def _broken(seen: Seen) -> Iterator[Blocker]:
-    for _, found in _wanted(seen):
-        ready = found.told(conditions.READY)
+def _broken(observed: ObservedDeployment) -> Iterator[Blocker]:
+    for _, instance in _desired(observed):
+        ready = instance.condition(conditions.READY)
         if ready is not None and not ready.is_true and ready.reason in BROKEN:
-            yield Blocker(ready.reason, f'Instance "{found.metadata.name}": {ready.message}')
+            yield Blocker(ready.reason, f'Instance "{instance.name}": {ready.message}')
 
 
-def _quota(seen: Seen, counters: Counters) -> Iterator[Blocker]:
-    held = find_held(seen)
+def _quota(observed: ObservedDeployment, counters: Counters) -> Iterator[Blocker]:
+    held = find_held(observed)
     if held:
         yield Blocker(
             reasons.QUOTA_NOT_GRANTED,
@@ -155,31 +163,32 @@ def _quota(seen: Seen, counters: Counters) -> Iterator[Blocker]:
         )
 
 
-def _network_awaited(seen: Seen, decision: Decision) -> Iterator[Blocker]:
+def _network_awaited(observed: ObservedDeployment, decision: Decision) -> Iterator[Blocker]:
     if isinstance(decision.resolution, NoLocation):
-        message = f'No Location matches city code "{seen.city_code}"'
+        message = f'No Location matches city code "{observed.spec.city_code}"'
         yield Blocker(reasons.NO_MATCHING_LOCATION, message)
-    elif isinstance(decision.readiness, Waiting):
+    elif isinstance(decision.readiness, NetworkWaiting):
         message = f"Network is being provisioned: waiting for {decision.readiness.what}"
         yield Blocker(reasons.NETWORK_PROVISIONING, message)
-    elif isinstance(decision.resolution, Undecided | Located) and decision.readiness is None:
-        # Nothing is known that was not known before, so nothing else is said.
-        yield from _said_before(seen)
+    elif (
+        isinstance(decision.resolution, LocationUndecided | Located) and decision.readiness is None
+    ):
+        # The network cannot be evaluated now: the stored reason stays.
+        yield from _stored_network_blocker(observed)
 
 
-def _said_before(seen: Seen) -> Iterator[Blocker]:
-    said = read_conditions(seen.status)
+def _stored_network_blocker(observed: ObservedDeployment) -> Iterator[Blocker]:
     for kind in (conditions.AVAILABLE, conditions.REPLICAS_READY):
-        found = conditions.find(said, kind)
-        if found is not None and found.reason in _ABOUT_NETWORK:
-            yield Blocker(found.reason, found.message)
+        stored = conditions.find(observed.status.conditions, kind)
+        if stored is not None and stored.reason in _ABOUT_NETWORK:
+            yield Blocker(stored.reason, stored.message)
             return
 
 
-def _provisioning(seen: Seen, counters: Counters) -> Iterator[Blocker]:
-    foreign = [n for n in sorted(seen.slots.foreign) if n < seen.desired]
+def _provisioning(observed: ObservedDeployment, counters: Counters) -> Iterator[Blocker]:
+    foreign = [n for n in sorted(observed.slots.foreign) if n < observed.desired]
     if foreign:
-        name = seen.slots.foreign[foreign[0]].name
+        name = observed.slots.foreign[foreign[0]].name
         message = f'Instance "{name}" belongs to another deployment; waiting for it to go'
     elif counters.replicas:
         message = "Instances are being provisioned"
@@ -188,11 +197,11 @@ def _provisioning(seen: Seen, counters: Counters) -> Iterator[Blocker]:
     yield Blocker(reasons.INSTANCES_PROVISIONING, message)
 
 
-def has_stale_slot(seen: Seen) -> bool:
-    stale = {SlotState.STALE_READY, SlotState.STALE_UNREADY}
-    return any(seen.slots.state(ordinal) in stale for ordinal, _ in _wanted(seen))
+def has_stale_slot(observed: ObservedDeployment) -> bool:
+    stale = {DeploymentSlotState.STALE_READY, DeploymentSlotState.STALE_UNREADY}
+    return any(observed.slots.state(ordinal) in stale for ordinal, _ in _desired(observed))
 
 
-def are_all_ready(seen: Seen) -> bool:
-    ready = sum(found.is_ready for _, found in _wanted(seen))
-    return ready == seen.desired
+def are_all_ready(observed: ObservedDeployment) -> bool:
+    ready = sum(instance.is_ready for _, instance in _desired(observed))
+    return ready == observed.desired
