@@ -1,4 +1,5 @@
-"""Simulated control planes and neighbours, for tests, the demo and fault injection.
+"""Simulated Kubernetes API servers and external systems (Karmada, Milo, networking, a provider).
 
-Never imported by what it checks; shares only the API types with it.
+Used by tests, the demo and fault injection. The operators never import this package, and it shares
+only the API types with them: shared code would hide the same bug on both sides.
 """

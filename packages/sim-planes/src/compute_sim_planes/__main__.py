@@ -1,9 +1,8 @@
-"""Simulated planes as a process of their own: `python -m compute_sim_planes --plane hub --plane
-dfw`.
+"""Command that serves simulated planes: `python -m compute_sim_planes --plane hub --plane dfw`.
 
-Prints the path of a kubeconfig with a context per plane once they all answer, and runs until it is
-told to stop. For benchmarks, the demo and curious people; tests that want virtual time keep their
-planes in-process.
+Prints the path of a kubeconfig with one context per plane once all planes are served, and runs
+until SIGTERM or SIGINT. For benchmarks, the demo and trying things out; tests in virtual time use
+planes in their own process instead.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.authz.token_file import TokenFileError, read_token_file
+from compute_sim_planes.api_server.http.server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.manifests import ManifestError, apply_manifests, read_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests, read_manifests
-from compute_sim_planes.api_server.sources import SeededIdentities
-from compute_sim_planes.api_server.token_file import TokenFileError, read_token_file
-from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
+from compute_sim_planes.time.sources import SeededIdentities
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the command line says."""
+    """The parsed command line."""
 
     planes: tuple[str, ...]
     port: int
@@ -60,14 +58,14 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         help="further users: token,user,uid,\"group1,group2\" per line, as kube-apiserver reads it",
     )  # fmt: skip
     parser.add_argument("--plain-http", action="store_true", help="no TLS, for benchmarks")
-    found = parser.parse_args(words)
+    parsed = parser.parse_args(words)
     return Arguments(
-        planes=tuple(found.planes or ("hub",)),
-        port=found.port,
-        kubeconfig=found.kubeconfig,
-        manifests=tuple(found.manifests),
-        token_file=found.token_file,
-        plain_http=found.plain_http,
+        planes=tuple(parsed.planes or ("hub",)),
+        port=parsed.port,
+        kubeconfig=parsed.kubeconfig,
+        manifests=tuple(parsed.manifests),
+        token_file=parsed.token_file,
+        plain_http=parsed.plain_http,
     )
 
 
@@ -105,8 +103,7 @@ async def serve(arguments: Arguments, folder: Path) -> None:
 
 def _make_plane(name: str, tokens: Tokens) -> Plane:
     identities = SeededIdentities(random.SystemRandom())
-    parts = PlaneParts(tokens=tokens, identities=identities, policies=make_forms())
-    return Plane(name, parts)
+    return Plane(name, PlaneParts(tokens=tokens, identities=identities))
 
 
 def _make_server(
@@ -128,8 +125,8 @@ def main() -> None:
     arguments = parse_arguments(sys.argv[1:])
     try:
         _run(arguments)
-    except (SeedingError, TokenFileError, OSError) as error:
-        # What somebody typed or wrote is wrong: one line, no trace.
+    except (ManifestError, TokenFileError, OSError) as error:
+        # Wrong arguments or manifests: one line for the user, no traceback.
         sys.exit(str(error))
 
 

@@ -1,8 +1,7 @@
 """A throw-away certificate authority for servers on the loopback interface.
 
-Clients of ours refuse plain HTTP, so simulated planes that run as a process speak TLS. Keys live in
-files of a temporary folder and are worth nothing anywhere else. Needs the `cryptography` package
-(extra `tls`).
+The operators refuse plain HTTP, so simulated planes that run as a process serve TLS. Keys are
+written to a temporary folder. Needs the `cryptography` package (extra `tls`).
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _LIFETIME: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Where a server's certificate, its key and the authority that signed it lie."""
+    """Paths of a server's certificate, its key and its CA."""
 
     authority: Path
     certificate: Path
     key: Path
 
     def context(self) -> ssl.SSLContext:
-        """What a listening server needs."""
+        """The TLS context of a listening server."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         return context
@@ -97,7 +96,7 @@ _USAGE_OF_AUTHORITY: Final = x509.KeyUsage(
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    # Wall-clock time, even where planes live in another one: TLS is checked by the machine's clock.
+    # Wall-clock time even for planes in virtual time: TLS is verified by the host's clock.
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

@@ -1,9 +1,8 @@
-"""Everything that happened in a simulated world, in order: requests, commits, watch events, passes.
+"""The recorded history of a run: requests, commits, watch events, reconciles and faults, in order.
 
-A recorder sits between a client and its plane and sees what the client sees, while a listener at
-the plane's storage sees what was really committed; the two differ exactly where faults are. Oracles
-are functions over a history, and two runs are equal when their dumps are. Recording changes
-nothing.
+A recording transport sees what the client sees, while a listener at the plane's storage sees what
+was committed; they differ exactly where faults were injected. Oracles are functions over a history,
+and two runs are equal when their dumps are. Recording does not affect the run.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from urllib.parse import parse_qs
 
 import orjson
 
+from compute_sim_planes.api_server.http.transport import Response, Transport
 from compute_sim_planes.api_server.storage.records import Change
-from compute_sim_planes.api_server.transport import Answer, Transport
 from compute_sim_planes.json_types import JsonObject, JsonValue, string_at
 from compute_sim_planes.request_address import (
     Address,
@@ -28,23 +27,21 @@ from compute_sim_planes.request_address import (
 )
 
 
-class Clock(Protocol):
-    """Who tells the time of the world."""
+class HistoryClock(Protocol):
+    """The clock of the run."""
 
     def now(self) -> datetime: ...
 
 
-class Commits(Protocol):
-    """A storage that tells what it commits."""
+class CommitSource(Protocol):
+    """A storage that reports its commits."""
 
     def listen(self, listener: Callable[[Change], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: the identity of the connection, the program behind it, and in whose
-    name it writes.
-    """
+    """The sender of a request: identity of the connection, user agent, field manager."""
 
     identity: str
     user_agent: str = ""
@@ -53,7 +50,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One change of what a plane stores. `request` is None for what the plane did by itself."""
+    """One change in a plane's storage. `request` is None for changes by the plane's controllers."""
 
     at: datetime
     plane: str
@@ -69,7 +66,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as its sender saw it: `status` is 0 when no answer came, `failure` says why."""
+    """One request as its sender saw it: `status` is 0 without a response, `failure` the error."""
 
     number: int
     begun: datetime
@@ -87,7 +84,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a watch, as it reached its watcher."""
+    """One line of a watch, as its client received it."""
 
     at: datetime
     plane: str
@@ -99,8 +96,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """One pass of a controller over one key; `outcome` is `done`, `waiting` or an error's class."""
+class ReconcileRecord:
+    """One reconcile of one key; `outcome` is `done`, `waiting` or the class of an error."""
 
     at: datetime
     controller: str
@@ -110,20 +107,22 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One fault that took effect."""
+    """One injected fault."""
 
     at: datetime
     fault: str
     address: str
 
 
-Entry: TypeAlias = Request | Commit | Event | Pass | Injected
-_E = TypeVar("_E", Request, Commit, Event, Pass, Injected)
+HistoryEntry: TypeAlias = Request | Commit | Event | ReconcileRecord | Injected
+_E = TypeVar("_E", Request, Commit, Event, ReconcileRecord, Injected)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A request under way. Ended, it takes no more commits: timers it set keep its context."""
+    """A request in progress. After its end it takes no more commits: timers it set keep its
+    context.
+    """
 
     number: int
     is_open: bool = True
@@ -136,34 +135,34 @@ _CURRENT: ContextVar[_Open | None] = ContextVar("request under way", default=Non
 class History:
     """The record of one run."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: HistoryClock) -> None:
         self._clock = clock
         self._requests = 0
         self.begun = clock.now()
-        self.entries: list[Entry] = []
-        # Answers nobody has closed yet, by the number of their request.
-        self.open_answers: dict[int, Address] = {}
+        self.entries: list[HistoryEntry] = []
+        # Responses that are not closed yet, by the number of their request.
+        self.open_responses: dict[int, Address] = {}
 
     @property
     def now(self) -> datetime:
         return self._clock.now()
 
-    def listen(self, plane: str, storage: Commits) -> None:
-        """Record what the storage of a plane commits from now on."""
+    def listen(self, plane: str, storage: CommitSource) -> None:
+        """Record the commits of a plane's storage from now on."""
         storage.listen(lambda change: self._add_commit(plane, change))
 
-    def add_pass(self, controller: str, key: str, outcome: str) -> None:
-        self.entries.append(Pass(self.now, controller, key, outcome))
+    def add_reconcile(self, controller: str, key: str, outcome: str) -> None:
+        self.entries.append(ReconcileRecord(self.now, controller, key, outcome))
 
     def add_injected(self, fault: str, address: str) -> None:
         self.entries.append(Injected(self.now, fault, address))
 
     def of(self, entry_type: type[_E]) -> Iterator[_E]:
-        """The entries of one type, in their order."""
+        """The entries of one type, in order."""
         return (entry for entry in self.entries if isinstance(entry, entry_type))
 
     def dump(self) -> bytes:
-        """The whole history as JSON lines: equal bytes, equal runs."""
+        """The whole history as JSON lines: equal bytes mean equal runs."""
         return b"".join(_dump_entry(entry) + b"\n" for entry in self.entries)
 
     def begin_request(self) -> _Open:
@@ -190,20 +189,20 @@ class History:
             current.commits.append(commit)
 
 
-def _dump_entry(entry: Entry) -> bytes:
+def _dump_entry(entry: HistoryEntry) -> bytes:
     shown: dict[str, object] = {one.name: getattr(entry, one.name) for one in fields(entry)}
     shown["entry"] = type(entry).__name__
     if isinstance(entry, Commit):
         for name, raw in (("before", entry.before), ("after", entry.after)):
             shown[name] = orjson.Fragment(raw or b"null")
     elif isinstance(entry, Request):
-        # The commits stand in the history themselves, right before their request.
+        # Commits are entries of their own, directly before their request.
         shown["commits"] = [commit.revision for commit in entry.commits]
     return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
 
 
 class RecordingTransport:
-    """A transport that writes down what passes through it, for one client of one plane."""
+    """A transport that records the requests of one client to one plane."""
 
     def __init__(
         self,
@@ -222,7 +221,7 @@ class RecordingTransport:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         history, begun = self._history, self._history.now
         address = parse_address(self._plane, method, target, body, self._kinds)
         caller = Caller(
@@ -252,13 +251,13 @@ class RecordingTransport:
                     commits=tuple(current.commits),
                 )
             )
-        history.open_answers[current.number] = address
-        return _RecordedAnswer(answer, history, current.number, caller, address)
+        history.open_responses[current.number] = address
+        return _RecordedResponse(answer, history, current.number, caller, address)
 
 
-class _RecordedAnswer:
+class _RecordedResponse:
     def __init__(
-        self, inner: Answer, history: History, number: int, caller: Caller, address: Address
+        self, inner: Response, history: History, number: int, caller: Caller, address: Address
     ) -> None:
         self._inner = inner
         self._history = history
@@ -285,7 +284,7 @@ class _RecordedAnswer:
             yield chunk
 
     async def close(self) -> None:
-        self._history.open_answers.pop(self._number, None)
+        self._history.open_responses.pop(self._number, None)
         await self._inner.close()
 
     def _event(self, line: bytes) -> Event:
@@ -304,7 +303,7 @@ class _RecordedAnswer:
 
 
 def parse_line(line: bytes) -> JsonObject:
-    """The event in a line of a watch; empty when it is none."""
+    """The event in a line of a watch; empty when there is none."""
     try:
         document: JsonValue = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -312,9 +311,9 @@ def parse_line(line: bytes) -> JsonObject:
     return document if isinstance(document, dict) else {}
 
 
-def _parameter(target: str, wanted: str) -> str:
-    return parse_qs(target.partition("?")[2]).get(wanted, [""])[-1]
+def _parameter(target: str, parameter: str) -> str:
+    return parse_qs(target.partition("?")[2]).get(parameter, [""])[-1]
 
 
-def _header(headers: Mapping[str, str], wanted: str) -> str:
-    return next((value for name, value in headers.items() if name.lower() == wanted), "")
+def _header(headers: Mapping[str, str], header: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == header), "")

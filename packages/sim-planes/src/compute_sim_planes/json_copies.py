@@ -1,7 +1,7 @@
-"""Copies of JSON values.
+"""Deep copies of JSON values.
 
-Several times quicker than `copy.deepcopy`, since JSON has neither cycles nor classes; a simulated
-server copies on every read and write, so this shows.
+Several times faster than `copy.deepcopy`, because JSON has neither cycles nor classes; a simulated
+server copies on every read and write.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from compute_sim_planes.json_types import JsonObject, JsonValue
 
 
 def copy_json(value: JsonValue) -> JsonValue:
-    """A deep copy of any value."""
+    """A deep copy of any JSON value."""
     if isinstance(value, dict):
         return {key: copy_json(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Kubeconfig files for simulated planes: one context per plane, tokens for identity."""
+"""Kubeconfig files for simulated planes: one context per plane, with a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compute_sim_planes.json_types import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """How to reach one plane as one user."""
+    """The address of one plane and the token of one user."""
 
     name: str
     server: str
@@ -23,7 +23,7 @@ class Context:
 
 
 def render_kubeconfig(contexts: Iterable[Context]) -> str:
-    """The file's text; the first context is the current one."""
+    """The text of the file; the first context is the current one."""
     listed = list(contexts)
     clusters: list[JsonValue] = [
         {"name": context.name, "cluster": _cluster(context)} for context in listed
@@ -54,6 +54,6 @@ def _cluster(context: Context) -> JsonObject:
 
 
 def write_kubeconfig(path: Path, contexts: Iterable[Context]) -> None:
-    """Write it for its owner alone: it holds tokens."""
+    """Write the file readable by its owner only: it holds tokens."""
     path.touch(mode=0o600)
     path.write_text(render_kubeconfig(contexts), "utf-8")

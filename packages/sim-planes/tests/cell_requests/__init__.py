@@ -1,8 +1,7 @@
-"""Requests of cells and what becomes of them: one table for the admission policies in CEL and for
-their Python form.
+"""Requests of cells and their outcomes: one table for simulated and real servers.
 
-Each row is one request on one object. The users of the table hold every right on the kind, so what
-refuses is the policy alone.
+Each row is one request on one object. The users in the table have every RBAC permission on the
+kind, so only the policy can refuse.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ ELSEWHERE: Final = "a cell writes Instances only in namespaces of projects (ns-â
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A policy, and the kind it guards."""
+    """A policy and its kind."""
 
     policy: str
     label: str
     kind: str
-    # The name of the object of a row, and the labels that it needs besides the guarded one.
+    # The name of a row's object, and labels that it needs besides the checked one.
     name: str = "one"
     links: Labels = field(default_factory=dict[str, str])
 
@@ -52,7 +51,7 @@ INSTANCES: Final = Guard(
 )
 SLOT: Final = "instance-one-0"
 CLAIMS: Final = Guard("compute-cell-claims", labels.SOURCE_CLUSTER, "ResourceClaim", name=SLOT)
-# What a claim may ask for: our own resource, or the one of another service.
+# Resource types of claims: compute's own, and another service's.
 OURS: Final = "compute.datumapis.com/instances"
 THEIRS: Final = "storage.example.com/gib"
 NAME_FORM: Final = "the name of a cell's ResourceClaim must be instance-<Instance name>"
@@ -62,24 +61,22 @@ OTHER_SERVICE: Final = "the ResourceClaim belongs to another service"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What somebody asks; `refused` is the policy's message, empty where it has nothing against
-    it.
-    """
+    """One request; `refused` is the policy's message, empty where it admits the request."""
 
     title: str
     guard: Guard
     user: str
     verb: Verb
-    # None: there is no such object yet; likewise None for what a request does not carry.
-    found: Labels | None = None
-    wanted: Labels | None = None
+    # None: the object does not exist yet, or the request has no body.
+    existing: Labels | None = None
+    desired: Labels | None = None
     in_project: bool = True
     refused: str = ""
-    name: str = ""  # another than the guard's
+    name: str = ""  # different from the guard's
     full: str = ""  # the annotation with the full name of the deployment
-    # Resource types of a claim that is there, and of the one that a request carries.
-    found_asks: tuple[str, ...] = (OURS,)
-    wanted_asks: tuple[str, ...] = (OURS,)
+    # Resource types of the existing claim, and of the one in the request.
+    existing_requests: tuple[str, ...] = (OURS,)
+    desired_requests: tuple[str, ...] = (OURS,)
 
 
 def _rows(guard: Guard) -> tuple[Row, ...]:
@@ -88,7 +85,7 @@ def _rows(guard: Guard) -> tuple[Row, ...]:
     foreign = {"somebody.example.com/else": "dfw-1"}
     not_own, not_yours = guard.not_own, guard.not_yours
     return (
-        # A new object says whose it is.
+        # A new object must name the cell.
         Row("create, own", guard, DFW, "create", None, own),
         Row("create, own, by apply", guard, DFW, "apply", None, own),
         Row("create, another's", guard, DFW, "create", None, other, refused=not_own),
@@ -114,7 +111,7 @@ def _rows(guard: Guard) -> tuple[Row, ...]:
             {guard.label: "DFW-1"},
             refused=not_own,
         ),
-        # An object that is there: before and after must be the writer's, but nobody's is adopted.
+        # Before and after an update the object must name the cell; one without a cell is adopted.
         Row("replace own", guard, DFW, "replace", own, own),
         Row("patch own", guard, DFW, "patch", own, own),
         Row("apply over own", guard, DFW, "apply", own, own),
@@ -127,20 +124,20 @@ def _rows(guard: Guard) -> tuple[Row, ...]:
         Row("change another's", guard, DFW, "replace", other, other, refused=not_own),
         Row("give own away", guard, DFW, "patch", own, other, refused=not_own),
         Row("drop the label of own", guard, DFW, "replace", own, {}, refused=not_own),
-        # A status write cannot move labels: what it carries in its metadata is put back first.
+        # A status write cannot change labels: the server restores metadata first.
         Row("status of own", guard, DFW, "status", own, own),
         Row("status of own, forged label", guard, DFW, "status", own, other),
         Row("status of another's", guard, DFW, "status", other, other, refused=not_own),
         Row("status of another's, forged", guard, DFW, "status", other, own, refused=not_own),
         Row("status of nobody's", guard, DFW, "status", {}, own, refused=not_own),
-        # A delete carries no new object.
+        # A delete has no new object.
         Row("delete own", guard, DFW, "delete", own),
         Row("delete nobody's", guard, DFW, "delete", {}),
         Row("delete an empty label", guard, DFW, "delete", empty),
         Row("delete another's", guard, DFW, "delete", other, refused=not_yours),
         Row("delete all, own", guard, DFW, "delete_all", own),
         Row("delete all, another's", guard, DFW, "delete_all", other, refused=not_yours),
-        # Who is no cell by name is none of the policy's business; half a name is no cell.
+        # Users without the prefix of cells are not covered; the prefix alone is not a cell.
         Row("no cell name, create", guard, NOBODY, "create", None, empty, refused=NO_CELL),
         Row("no cell name, delete", guard, NOBODY, "delete", {}, refused=NO_CELL),
         Row("another user, create", guard, "system:admin", "create", None, other),
@@ -157,7 +154,7 @@ LONG: Final = "l" * 80
 
 
 def _slots() -> tuple[Row, ...]:
-    """Names of copies against the deployment they name."""
+    """Names of copies against the deployment in their label."""
 
     def named(title: str, deployment: str, name: str, *, full: str = "", refused: str = "") -> Row:
         carried = {labels.CELL: "dfw-1", labels.WORKLOAD_DEPLOYMENT_NAME: deployment}
@@ -201,7 +198,7 @@ def _claim_rows() -> tuple[Row, ...]:
     return (
         *(_claim_row("create", None, name, refused=NAME_FORM) for name in _OTHER_NAMES),
         *(
-            _claim_row("create", None, wanted_asks=asks, refused=NOT_OURS)
+            _claim_row("create", None, desired_requests=asks, refused=NOT_OURS)
             for asks in ((THEIRS,), (OURS, THEIRS), ("compute.datumapis.community/vcpus",))
         ),
         _claim_row("create", None, "instance-a.b-c-10"),
@@ -215,12 +212,19 @@ def _change_rows(verb: Verb) -> tuple[Row, ...]:
     return (
         _claim_row(verb, _OWN),
         _claim_row(verb, _OWN, "bucket-logs"),
-        _claim_row(verb, _OWN, found_asks=foreign, wanted_asks=foreign, refused=NOT_OURS),
+        _claim_row(
+            verb, _OWN, existing_requests=foreign, desired_requests=foreign, refused=NOT_OURS
+        ),
         _claim_row(verb, _OTHER, refused=CLAIMS.not_yours),
         _claim_row(verb, {}),
-        _claim_row(verb, {}, found_asks=foreign, wanted_asks=foreign, refused=NOT_OURS),
+        _claim_row(verb, {}, existing_requests=foreign, desired_requests=foreign, refused=NOT_OURS),
         _claim_row(
-            verb, {}, "bucket-logs", found_asks=foreign, wanted_asks=foreign, refused=NAME_FORM
+            verb,
+            {},
+            "bucket-logs",
+            existing_requests=foreign,
+            desired_requests=foreign,
+            refused=NAME_FORM,
         ),
         _claim_row(verb, {}, "bucket-logs", refused=NAME_FORM),
     )
@@ -230,43 +234,43 @@ def _removal_rows(verb: Verb) -> tuple[Row, ...]:
     return (
         _claim_row(verb, _OWN),
         _claim_row(verb, _OWN, "bucket-logs"),
-        _claim_row(verb, _OWN, found_asks=(THEIRS,)),
+        _claim_row(verb, _OWN, existing_requests=(THEIRS,)),
         _claim_row(verb, _OTHER, refused=CLAIMS.not_yours),
         _claim_row(verb, {}),
-        _claim_row(verb, {}, found_asks=(OURS, THEIRS), refused=OTHER_SERVICE),
-        _claim_row(verb, {}, "bucket-logs", found_asks=(THEIRS,), refused=NAME_FORM),
+        _claim_row(verb, {}, existing_requests=(OURS, THEIRS), refused=OTHER_SERVICE),
+        _claim_row(verb, {}, "bucket-logs", existing_requests=(THEIRS,), refused=NAME_FORM),
         _claim_row(verb, {}, "bucket-logs", refused=NAME_FORM),
     )
 
 
 def _claim_row(
     verb: Verb,
-    found: Labels | None,
+    existing: Labels | None,
     name: str = SLOT,
     *,
     refused: str = "",
-    found_asks: tuple[str, ...] = (OURS,),
-    wanted_asks: tuple[str, ...] = (OURS,),
+    existing_requests: tuple[str, ...] = (OURS,),
+    desired_requests: tuple[str, ...] = (OURS,),
 ) -> Row:
     is_removal = verb in _REMOVALS
-    owner = "nothing" if found is None else found.get(labels.SOURCE_CLUSTER, "unlabelled")
-    asked = "+".join(wanted_asks if found is None else found_asks)
+    owner = "nothing" if existing is None else existing.get(labels.SOURCE_CLUSTER, "unlabelled")
+    asked = "+".join(desired_requests if existing is None else existing_requests)
     return Row(
         f"{verb} {name}, {owner}, {asked}",
         CLAIMS,
         DFW,
         verb,
-        found,
+        existing,
         None if is_removal else _OWN,
         refused=refused,
         name=name,
-        found_asks=found_asks,
-        wanted_asks=wanted_asks,
+        existing_requests=existing_requests,
+        desired_requests=desired_requests,
     )
 
 
 def _management_rows() -> tuple[Row, ...]:
-    """The management operator removes claims of slots that name a cell, and writes none (AT-04)."""
+    """The management operator may only delete claims of slots that name a cell (AT-04)."""
     only = "the management operator only removes ResourceClaims"
     no_cell = "the ResourceClaim names no cell"
     form = "the name of the ResourceClaim is not instance-<Instance name>"
@@ -282,7 +286,7 @@ def _management_rows() -> tuple[Row, ...]:
                 _claim_row(verb, _OWN),
                 _claim_row(verb, {}, refused=no_cell),
                 _claim_row(verb, _OTHER, "bucket-logs", refused=form),
-                _claim_row(verb, _OTHER, found_asks=(OURS, THEIRS), refused=OTHER_SERVICE),
+                _claim_row(verb, _OTHER, existing_requests=(OURS, THEIRS), refused=OTHER_SERVICE),
             )
         ),
     )
@@ -290,7 +294,7 @@ def _management_rows() -> tuple[Row, ...]:
 
 
 def _city_rows() -> tuple[Row, ...]:
-    """Names of slots that end in a city are for the cell of that city (AT-04)."""
+    """Slots with the name of a city are reserved to the cell of that city (AT-04)."""
     taken = "the name of the ResourceClaim is that of a slot in city zrh, which cell zrh-1 serves"
     slot = "instance-web-zrh-0"
     theirs = {labels.SOURCE_CLUSTER: "zrh-1"}
@@ -321,7 +325,7 @@ TABLE: Final = (
     *_claim_rows(),
     *_management_rows(),
     *_city_rows(),
-    # Copies of Instances live in namespaces of the hub; claims in whatever a project has.
+    # Instance copies are in hub namespaces; claims in any namespace of a project.
     Row(
         "create elsewhere",
         INSTANCES,

@@ -1,7 +1,7 @@
-"""The server under contract: the simulated one, or with `--planes real` a kube-apiserver.
+"""The server under test: the simulated one, or with `--planes real` a kube-apiserver.
 
-The simulated server is fresh for every test; a real one is shared, so tests keep to a namespace and
-to names of their own.
+The simulated server is new for every test; a real one is shared, so tests use their own namespace
+and names.
 """
 
 from __future__ import annotations
@@ -12,34 +12,33 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from compute_sim_planes.api_server.http_server import HttpServer, route_all
-from compute_sim_planes.api_server.identity import MASTERS, Tokens, authenticated
+from compute_sim_planes.api_server.admission.webhook_clients import HttpWebhooks
+from compute_sim_planes.api_server.authz.identity import MASTERS, Tokens, authenticated
+from compute_sim_planes.api_server.http.server import HttpServer, route_all
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.sources import SeededIdentities
 from compute_sim_planes.api_server.testing import Api, ServerAddress, connect, eventually
-from compute_sim_planes.api_server.webhook_callers import HttpWebhooks
-from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.certificates import ServerFiles, make_server_files
 from compute_sim_planes.json_types import JsonObject, string_at
+from compute_sim_planes.time.sources import SeededIdentities
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="session")
 def server_files(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
-    """A certificate for loopback, for whatever a test has to serve."""
+    """A certificate for the loopback interface."""
     return make_server_files(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="session")
 def other_authority(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An authority that has signed nothing anybody serves."""
+    """A CA that signed no served certificate."""
     return make_server_files(tmp_path_factory.mktemp("other-tls")).authority.read_bytes()
 
 
 @pytest.fixture(scope="session")
 def real_server(request: pytest.FixtureRequest) -> ServerAddress | None:
-    """The real one, if asked for. Not async: it is brought up outside of any test's loop."""
+    """The real server, with `--planes real`. Not async: it starts outside of any test's loop."""
     if request.config.getoption("--planes") != "real":
         return None
     address: ServerAddress = request.getfixturevalue("real_api_server")
@@ -59,7 +58,6 @@ async def api_server(
         PlaneParts(
             tokens=Tokens({token: authenticated("contract-admin", MASTERS)}),
             webhooks=HttpWebhooks(),
-            policies=make_forms({"zrh-1": "ZRH"}),
             identities=SeededIdentities(int.from_bytes(secrets.token_bytes(8))),
         ),
     )
@@ -80,12 +78,12 @@ async def api(api_server: ServerAddress) -> AsyncIterator[Api]:
 
 @pytest_asyncio.fixture
 async def namespace(api: Api) -> AsyncIterator[str]:
-    wanted: JsonObject = {
+    desired: JsonObject = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"generateName": "contract-"},
     }
-    made = (await api.post("/api/v1/namespaces", wanted)).expect(201)
+    made = (await api.post("/api/v1/namespaces", desired)).expect(201)
     name = string_at(made, "metadata", "name")
     yield name
     await api.delete(f"/api/v1/namespaces/{name}")
@@ -93,11 +91,11 @@ async def namespace(api: Api) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def widgets(api: Api, namespace: str) -> str:
-    """The path of a collection of a custom kind, in a namespace of the test's own."""
+    """The path of a collection of a custom kind, in the test's own namespace."""
     reply = await api.post(CRDS, widget_definition())
     reply.expect(201, 409)
     path = f"/apis/contract.example.com/v1/namespaces/{namespace}/widgets"
-    await eventually(lambda: api.get(path), lambda found: found.status == 200)
+    await eventually(lambda: api.get(path), lambda response: response.status == 200)
     return path
 
 

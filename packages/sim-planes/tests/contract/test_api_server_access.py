@@ -1,4 +1,4 @@
-"""Who may do what: tokens, roles, reviews, and the words of a refusal."""
+"""Authentication and authorization: tokens, roles, reviews, and messages of refusals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 
 from compute_sim_planes.api_server.testing import (
     Api,
-    Reply,
+    ApiResponse,
     ServerAddress,
     a_config_map,
     a_widget,
@@ -54,12 +54,12 @@ async def grant(api: Api, namespace: str, subject: JsonObject, *rules: JsonObjec
     (await api.post(f"{path}/rolebindings", a_binding(subject))).expect(201)
 
 
-async def allowed(api: Api, path: str) -> Reply:
-    """Rights take a moment to reach a real server's authorizer."""
-    return await eventually(lambda: api.get(path), lambda found: found.status != 403)
+async def allowed(api: Api, path: str) -> ApiResponse:
+    """A real server's authorizer sees new roles after a moment."""
+    return await eventually(lambda: api.get(path), lambda response: response.status != 403)
 
 
-async def test_a_token_nobody_issued_is_unauthorized(api_server: ServerAddress) -> None:
+async def test_an_unknown_token_is_unauthorized(api_server: ServerAddress) -> None:
     address = ServerAddress(api_server.url, "nonsense", api_server.authority)
     async with connect(address) as stranger:
         refused = await stranger.get("/api/v1/namespaces")
@@ -75,10 +75,10 @@ async def test_a_token_nobody_issued_is_unauthorized(api_server: ServerAddress) 
     }
 
 
-async def test_a_user_without_rights_is_told_which_one_he_lacks(
+async def test_a_refusal_names_the_missing_permission(
     api: Api, widgets: str, namespace: str
 ) -> None:
-    bob = api.acting_as("bob")
+    bob = api.impersonating("bob")
     refused = await bob.get(f"{widgets}/one")
     refused.expect(403)
     assert refused.reason == "Forbidden"
@@ -108,7 +108,7 @@ async def test_a_user_without_rights_is_told_which_one_he_lacks(
 async def test_absent_and_forbidden_look_alike_to_those_without_rights(
     api: Api, widgets: str
 ) -> None:
-    assert (await api.acting_as("bob").get(f"{widgets}/nobody")).status == 403
+    assert (await api.impersonating("bob").get(f"{widgets}/nobody")).status == 403
 
 
 async def test_a_role_grants_its_verbs_on_its_resources_and_no_others(
@@ -122,7 +122,7 @@ async def test_a_role_grants_its_verbs_on_its_resources_and_no_others(
         "verbs": ["get", "list", "watch"],
     }
     await grant(api, namespace, a_user(user), rule)
-    bob = api.acting_as(user)
+    bob = api.impersonating(user)
     (await allowed(bob, f"{widgets}/one")).expect(200)
     (await bob.get(widgets)).expect(200)
     (await bob.post(widgets, a_widget("two"))).expect(403)
@@ -146,7 +146,7 @@ async def test_a_rule_may_name_objects(api: Api, namespace: str) -> None:
         "verbs": ["get"],
     }
     await grant(api, namespace, a_user(user), rule)
-    bob = api.acting_as(user)
+    bob = api.impersonating(user)
     (await allowed(bob, f"{config_maps}/mine")).expect(200)
     (await bob.get(f"{config_maps}/yours")).expect(403)
     (await bob.get(config_maps)).expect(403)
@@ -157,16 +157,16 @@ async def test_service_accounts_and_groups_are_subjects_too(api: Api, namespace:
     subject: JsonObject = {"kind": "ServiceAccount", "name": "robot", "namespace": namespace}
     await grant(api, namespace, subject, rule)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    robot = api.acting_as(f"system:serviceaccount:{namespace}:robot")
+    robot = api.impersonating(f"system:serviceaccount:{namespace}:robot")
     (await allowed(robot, path)).expect(200)
-    other = api.acting_as(f"system:serviceaccount:{namespace}:other")
+    other = api.impersonating(f"system:serviceaccount:{namespace}:other")
     (await other.get(path)).expect(403)
     group = f"group-{secrets.token_hex(4)}"
     team: JsonObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}
     binding = a_binding(team)
     binding["metadata"] = {"name": "team"}
     (await api.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)).expect(201)
-    (await allowed(api.acting_as("eve", group), path)).expect(200)
+    (await allowed(api.impersonating("eve", group), path)).expect(200)
 
 
 async def test_a_cluster_role_holds_everywhere_or_where_it_is_bound(
@@ -182,9 +182,9 @@ async def test_a_cluster_role_holds_everywhere_or_where_it_is_bound(
     wide = a_binding(a_user(everywhere), kind="ClusterRoleBinding", role=f"ClusterRole/{name}")
     (await api.post(f"{RBAC}/clusterrolebindings", wide)).expect(201)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    (await allowed(api.acting_as(here), path)).expect(200)
-    (await api.acting_as(here).get("/api/v1/configmaps")).expect(403)
-    (await allowed(api.acting_as(everywhere), "/api/v1/configmaps")).expect(200)
+    (await allowed(api.impersonating(here), path)).expect(200)
+    (await api.impersonating(here).get("/api/v1/configmaps")).expect(403)
+    (await allowed(api.impersonating(everywhere), "/api/v1/configmaps")).expect(200)
     (await api.delete(f"{RBAC}/clusterrolebindings/{name}")).expect(200)
     (await api.delete(f"{RBAC}/clusterroles/{name}")).expect(200)
 
@@ -193,10 +193,10 @@ async def test_a_right_ends_with_its_binding(api: Api, namespace: str) -> None:
     user = f"user-{secrets.token_hex(4)}"
     rule: JsonObject = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}
     await grant(api, namespace, a_user(user), rule)
-    bob, path = api.acting_as(user), f"/api/v1/namespaces/{namespace}/configmaps"
+    bob, path = api.impersonating(user), f"/api/v1/namespaces/{namespace}/configmaps"
     (await allowed(bob, path)).expect(200)
     (await api.delete(f"{RBAC}/namespaces/{namespace}/rolebindings/reader")).expect(200)
-    await eventually(lambda: bob.get(path), lambda found: found.status == 403)
+    await eventually(lambda: bob.get(path), lambda response: response.status == 403)
 
 
 async def test_the_role_of_a_binding_cannot_be_changed(api: Api, namespace: str) -> None:
@@ -207,8 +207,8 @@ async def test_the_role_of_a_binding_cannot_be_changed(api: Api, namespace: str)
     assert "cannot change roleRef" in refused.message
 
 
-async def test_everybody_finds_the_way(api: Api) -> None:
-    bob = api.acting_as("bob")
+async def test_discovery_is_allowed_for_all_users(api: Api) -> None:
+    bob = api.impersonating("bob")
     for path in ("/version", "/api", "/apis", "/api/v1", "/healthz", "/openapi/v3"):
         assert (await bob.get(path)).status == 200, path
 
@@ -229,19 +229,21 @@ async def test_rights_can_be_asked_for(api: Api, namespace: str) -> None:
     rule: JsonObject = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}
     await grant(api, namespace, a_user(user), rule)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    (await allowed(api.acting_as(user), path)).expect(200)
+    (await allowed(api.impersonating(user), path)).expect(200)
     may = await ask(api, "SubjectAccessReview", a_question("list", namespace, user=user))
     assert may["allowed"] is True
     assert str(may["reason"]).startswith(f'RBAC: allowed by RoleBinding "reader/{namespace}"')
     may_not = await ask(api, "SubjectAccessReview", a_question("get", namespace, user=user))
     assert may_not["allowed"] is False
-    own = await ask(api.acting_as(user), "SelfSubjectAccessReview", a_question("list", namespace))
+    own = await ask(
+        api.impersonating(user), "SelfSubjectAccessReview", a_question("list", namespace)
+    )
     assert own["allowed"] is True
     admin = await ask(api, "SelfSubjectAccessReview", a_question("delete", namespace))
     assert admin["allowed"] is True
 
 
-async def test_a_question_about_nobody_is_refused(api: Api, namespace: str) -> None:
+async def test_a_review_without_a_user_is_refused(api: Api, namespace: str) -> None:
     body: JsonObject = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
@@ -270,19 +272,19 @@ async def test_a_token_can_be_reviewed(api: Api, api_server: ServerAddress) -> N
     assert unknown["error"] == "invalid bearer token"
 
 
-async def test_one_can_ask_who_one_is(api: Api) -> None:
+async def test_a_user_can_review_its_own_identity(api: Api) -> None:
     body: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    answered = (await api.acting_as("bob").post(path, body)).expect(201)
+    answered = (await api.impersonating("bob").post(path, body)).expect(201)
     assert object_at(answered, "status", "userInfo") == {
         "username": "bob",
         "groups": ["system:authenticated"],
     }
 
 
-async def test_acting_as_somebody_is_a_right_too(api: Api, namespace: str) -> None:
+async def test_impersonation_needs_a_permission(api: Api, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    bob = api.acting_as("bob")
+    bob = api.impersonating("bob")
     body: JsonObject = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -1,6 +1,4 @@
-"""Server-side apply: who owns what, who conflicts with whom, what goes when it is no longer
-applied.
-"""
+"""Server-side apply: ownership, conflicts, and removal of fields that are no longer applied."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from compute_sim_planes.api_server.testing import (
 from compute_sim_planes.json_types import JsonObject, object_at, objects_at, string_at
 
 
-def managers_of(found: JsonObject) -> dict[tuple[str, str, str], JsonObject]:
+def managers_of(existing: JsonObject) -> dict[tuple[str, str, str], JsonObject]:
     """Owned fields by manager, operation and subresource."""
     return {
         (
@@ -24,7 +22,7 @@ def managers_of(found: JsonObject) -> dict[tuple[str, str, str], JsonObject]:
             string_at(entry, "operation"),
             string_at(entry, "subresource"),
         ): object_at(entry, "fieldsV1")
-        for entry in objects_at(found, "metadata", "managedFields")
+        for entry in objects_at(existing, "metadata", "managedFields")
     }
 
 
@@ -32,7 +30,7 @@ async def test_apply_creates_what_is_absent(api: Api, widgets: str) -> None:
     made = (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(201)
     assert generation_of(made) == 1
     assert made["spec"] == {"size": 1, "color": "red"}
-    # What the schema filled in is nobody's.
+    # Defaults of the schema have no owner.
     assert managers_of(made) == {("us", "Apply", ""): {"f:spec": {"f:size": {}}}}
 
 
@@ -47,12 +45,12 @@ async def test_what_is_no_longer_applied_goes(api: Api, widgets: str) -> None:
     spec: JsonObject = {"size": 1, "tags": ["a"], "limits": {"cpu": "1", "disk": "2"}}
     (await api.apply(f"{widgets}/one", a_widget(spec=spec, labels={"a": "b"}), "us")).expect(201)
     left = a_widget(spec={"size": 1, "limits": {"cpu": "1"}})
-    found = (await api.apply(f"{widgets}/one", left, "us")).expect(200)
-    assert found["spec"] == {"size": 1, "color": "red", "limits": {"cpu": "1"}}
-    assert "labels" not in metadata_of(found)
+    existing = (await api.apply(f"{widgets}/one", left, "us")).expect(200)
+    assert existing["spec"] == {"size": 1, "color": "red", "limits": {"cpu": "1"}}
+    assert "labels" not in metadata_of(existing)
 
 
-async def test_another_value_of_somebody_elses_field_is_a_conflict(api: Api, widgets: str) -> None:
+async def test_another_value_for_a_foreign_field_is_a_conflict(api: Api, widgets: str) -> None:
     (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(201)
     refused = await api.apply(f"{widgets}/one", a_widget(spec={"size": 2}), "them")
     refused.expect(409)
@@ -66,8 +64,8 @@ async def test_another_value_of_somebody_elses_field_is_a_conflict(api: Api, wid
 async def test_several_conflicts_are_listed_by_manager(api: Api, widgets: str) -> None:
     spec: JsonObject = {"size": 1, "code": "ABC"}
     (await api.apply(f"{widgets}/one", a_widget(spec=spec), "us")).expect(201)
-    wanted: JsonObject = {"size": 2, "code": "XYZ"}
-    refused = await api.apply(f"{widgets}/one", a_widget(spec=wanted), "them")
+    desired: JsonObject = {"size": 2, "code": "XYZ"}
+    refused = await api.apply(f"{widgets}/one", a_widget(spec=desired), "them")
     refused.expect(409)
     assert refused.message == (
         'Apply failed with 2 conflicts: conflicts with "us":\n- .spec.code\n- .spec.size'
@@ -78,10 +76,10 @@ async def test_the_same_value_is_shared(api: Api, widgets: str) -> None:
     (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(201)
     shared = (await api.apply(f"{widgets}/one", a_widget(), "them")).expect(200)
     assert set(managers_of(shared)) == {("us", "Apply", ""), ("them", "Apply", "")}
-    # One owner lets go: the other still holds it.
+    # One owner gives the field up; the other still owns it.
     (await api.apply(f"{widgets}/one", a_widget(spec={"tags": ["x"]}), "us")).expect(200)
-    found = (await api.get(f"{widgets}/one")).expect(200)
-    assert object_at(found, "spec")["size"] == 1
+    existing = (await api.get(f"{widgets}/one")).expect(200)
+    assert object_at(existing, "spec")["size"] == 1
 
 
 async def test_force_takes_the_field_over(api: Api, widgets: str) -> None:
@@ -95,12 +93,12 @@ async def test_force_takes_the_field_over(api: Api, widgets: str) -> None:
     assert refused.status == 409
 
 
-async def test_managers_are_told_apart_by_operation(api: Api, widgets: str) -> None:
+async def test_managers_are_distinguished_by_operation(api: Api, widgets: str) -> None:
     (await api.post(widgets, a_widget(), fieldManager="us")).expect(201)
     (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(200)
-    found = (await api.get(f"{widgets}/one")).expect(200)
-    assert {("us", "Update", ""), ("us", "Apply", "")} <= set(managers_of(found))
-    # A field that was created by POST is not removed when apply, under the same name, drops it.
+    existing = (await api.get(f"{widgets}/one")).expect(200)
+    assert {("us", "Update", ""), ("us", "Apply", "")} <= set(managers_of(existing))
+    # A field created by POST is not removed when an apply under the same name omits it.
     (await api.apply(f"{widgets}/one", a_widget(spec={"tags": ["x"]}), "us")).expect(200)
     kept = (await api.get(f"{widgets}/one")).expect(200)
     assert object_at(kept, "spec")["size"] == 1
@@ -150,8 +148,8 @@ async def test_finalizers_are_a_set_of_several_owners(api: Api, widgets: str) ->
 
 async def test_the_status_is_applied_on_its_own(api: Api, widgets: str) -> None:
     (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(201)
-    wanted: JsonObject = {**a_widget(spec={"size": 9}), "status": {"phase": "Up"}}
-    applied = (await api.apply(f"{widgets}/one/status", wanted, "us")).expect(200)
+    desired: JsonObject = {**a_widget(spec={"size": 9}), "status": {"phase": "Up"}}
+    applied = (await api.apply(f"{widgets}/one/status", desired, "us")).expect(200)
     assert object_at(applied, "spec")["size"] == 1
     assert object_at(applied, "status")["phase"] == "Up"
     owned = managers_of(applied)
@@ -160,12 +158,12 @@ async def test_the_status_is_applied_on_its_own(api: Api, widgets: str) -> None:
 
 
 async def test_a_status_applied_to_the_object_itself_is_ignored(api: Api, widgets: str) -> None:
-    wanted: JsonObject = {**a_widget(), "status": {"phase": "Up"}}
-    made = (await api.apply(f"{widgets}/one", wanted, "us")).expect(201)
+    desired: JsonObject = {**a_widget(), "status": {"phase": "Up"}}
+    made = (await api.apply(f"{widgets}/one", desired, "us")).expect(201)
     assert object_at(made, "status")["phase"] == "Pending"
 
 
-async def test_a_manager_must_say_who_it_is(api: Api, widgets: str) -> None:
+async def test_an_apply_needs_a_field_manager(api: Api, widgets: str) -> None:
     refused = await api.send("PATCH", f"{widgets}/one", a_widget(), APPLY_PATCH)
     refused.expect(422)
     assert refused.message == (
@@ -203,7 +201,7 @@ spec:
     assert reply.expect(201)["spec"] == {"size": 2, "color": "red", "tags": ["yes", "1"]}
 
 
-async def test_a_field_nobody_declared_cannot_be_applied(api: Api, widgets: str) -> None:
+async def test_an_undeclared_field_cannot_be_applied(api: Api, widgets: str) -> None:
     refused = await api.apply(f"{widgets}/one", a_widget(spec={"size": 1, "surprise": 2}), "us")
     refused.expect(500)
     assert ".spec.surprise: field not declared in schema" in refused.message
@@ -225,7 +223,7 @@ async def test_maps_of_built_in_kinds_are_shared_by_key(api: Api, namespace: str
     assert refused.message == 'Apply failed with 1 conflict: conflict with "us": .data.a'
 
 
-async def test_a_dry_run_of_apply_tells_the_conflict(api: Api, widgets: str) -> None:
+async def test_a_dry_run_of_apply_reports_the_conflict(api: Api, widgets: str) -> None:
     (await api.apply(f"{widgets}/one", a_widget(), "us")).expect(201)
     assert (
         await api.apply(f"{widgets}/one", a_widget(spec={"size": 2}), "them", dryRun="All")
@@ -234,5 +232,5 @@ async def test_a_dry_run_of_apply_tells_the_conflict(api: Api, widgets: str) -> 
         f"{widgets}/one", a_widget(spec={"size": 2}), "them", dryRun="All", force="true"
     )
     assert object_at(shown.expect(200), "spec")["size"] == 2
-    found = (await api.get(f"{widgets}/one")).expect(200)
-    assert object_at(found, "spec")["size"] == 1
+    existing = (await api.get(f"{widgets}/one")).expect(200)
+    assert object_at(existing, "spec")["size"] == 1

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: kinds that appear, change and disappear while the server runs."""
+"""CustomResourceDefinitions that are created, changed and deleted while the server runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Gadgets:
-    """A kind of the test's own, so that it may be changed and removed on a shared server."""
+    """A kind of the test's own, which it may change and remove on a shared server."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -52,7 +52,7 @@ class Gadgets:
 
     async def install(self, *versions: JsonObject) -> None:
         (await self.api.post(CRDS, self.document(*versions))).expect(201)
-        await eventually(lambda: self.api.get(self.path()), lambda found: found.status == 200)
+        await eventually(lambda: self.api.get(self.path()), lambda response: response.status == 200)
 
     async def change(self, *versions: JsonObject) -> None:
         (await self.api.merge(self.definition, {"spec": {"versions": [*versions]}})).expect(200)
@@ -86,10 +86,10 @@ async def test_a_kind_is_served_once_its_definition_is_established(
     assert object_at(made, "spec", "conversion") == {"strategy": "None"}
     established = await eventually(
         lambda: api.get(gadgets.definition),
-        lambda found: (
+        lambda response: (
             {
                 string_at(condition, "type"): condition["status"]
-                for condition in objects_at(found.body, "status", "conditions")
+                for condition in objects_at(response.body, "status", "conditions")
             }.items()
             >= {"NamesAccepted": "True", "Established": "True"}.items()
         ),
@@ -98,7 +98,9 @@ async def test_a_kind_is_served_once_its_definition_is_established(
     assert status["storedVersions"] == ["v1"]
     assert object_at(status, "acceptedNames")["plural"] == "gadgets"
     assert generation_of(established.body) == 1
-    listed = await eventually(lambda: api.get(gadgets.path()), lambda found: found.status == 200)
+    listed = await eventually(
+        lambda: api.get(gadgets.path()), lambda response: response.status == 200
+    )
     assert listed.body["kind"] == "GadgetList"
     (await api.delete(gadgets.definition)).expect(200)
 
@@ -113,7 +115,7 @@ async def test_a_definition_that_goes_takes_its_objects_and_its_kind_along(
     (await api.delete(gadgets.definition)).expect(200)
     marked = await eventually(
         lambda: api.get(f"{gadgets.path()}/one"),
-        lambda found: "deletionTimestamp" in metadata_of(found.body),
+        lambda response: "deletionTimestamp" in metadata_of(response.body),
     )
     assert marked.status == 200
     definition = (await api.get(gadgets.definition)).expect(200)
@@ -127,8 +129,8 @@ async def test_a_definition_that_goes_takes_its_objects_and_its_kind_along(
         "definition is terminating"
     )
     (await api.merge(f"{gadgets.path()}/one", {"metadata": {"finalizers": None}})).expect(200)
-    await eventually(lambda: api.get(gadgets.definition), lambda found: found.status == 404)
-    await eventually(lambda: api.get(gadgets.path()), lambda found: found.status == 404)
+    await eventually(lambda: api.get(gadgets.definition), lambda response: response.status == 404)
+    await eventually(lambda: api.get(gadgets.path()), lambda response: response.status == 404)
 
 
 async def test_a_watch_ends_with_its_kind(api: Api, gadgets: Gadgets) -> None:
@@ -148,12 +150,12 @@ async def test_a_field_that_is_declared_later_is_kept_from_then_on(
     await gadgets.change(
         a_version(spec={"a": {"type": "string"}, "b": {"type": "string", "default": "new"}})
     )
-    # What was stored before is read with the new default.
-    found = await eventually(
+    # Objects stored earlier are read with the new default.
+    response = await eventually(
         lambda: api.get(f"{gadgets.path()}/one"),
-        lambda found: object_at(found.body, "spec") == {"a": "1", "b": "new"},
+        lambda response: object_at(response.body, "spec") == {"a": "1", "b": "new"},
     )
-    assert version_of(found.body) == version_of(made)
+    assert version_of(response.body) == version_of(made)
     later = (await api.post(gadgets.path(), gadgets.one("two", spec={"b": "3"}))).expect(201)
     assert later["spec"] == {"b": "3"}
     (await api.delete(gadgets.definition)).expect(200)
@@ -167,7 +169,7 @@ async def test_a_field_that_is_no_longer_declared_is_no_longer_read(
     await gadgets.change(a_version(spec={"a": {"type": "string"}}))
     await eventually(
         lambda: api.get(f"{gadgets.path()}/one"),
-        lambda found: object_at(found.body, "spec") == {"a": "1"},
+        lambda response: object_at(response.body, "spec") == {"a": "1"},
     )
     (await api.delete(gadgets.definition)).expect(200)
 
@@ -181,7 +183,7 @@ async def test_an_object_that_became_invalid_can_be_edited_where_it_is_valid(
     await gadgets.change(a_version(spec=tightened))
     await eventually(
         lambda: api.post(gadgets.path(), gadgets.one("two", spec={"a": "long"}), dryRun="All"),
-        lambda found: found.status == 422,
+        lambda response: response.status == 422,
     )
     path = f"{gadgets.path()}/one"
     (await api.merge(path, {"metadata": {"labels": {"a": "b"}}})).expect(200)
@@ -195,11 +197,11 @@ async def test_two_versions_show_the_same_object(api: Api, gadgets: Gadgets) -> 
     field: JsonObject = {"a": {"type": "string"}}
     await gadgets.install(a_version("v1", field), a_version("v2", field, storage=False))
     (await api.post(gadgets.path("v1"), gadgets.one(spec={"a": "1"}))).expect(201)
-    found = await eventually(
-        lambda: api.get(f"{gadgets.path('v2')}/one"), lambda found: found.status == 200
+    response = await eventually(
+        lambda: api.get(f"{gadgets.path('v2')}/one"), lambda response: response.status == 200
     )
-    assert found.body["apiVersion"] == f"{gadgets.group}/v2"
-    assert found.body["spec"] == {"a": "1"}
+    assert response.body["apiVersion"] == f"{gadgets.group}/v2"
+    assert response.body["spec"] == {"a": "1"}
     (await api.merge(f"{gadgets.path('v2')}/one", {"spec": {"a": "2"}})).expect(200)
     shown = (await api.get(f"{gadgets.path('v1')}/one")).expect(200)
     assert shown["apiVersion"] == f"{gadgets.group}/v1"
@@ -233,7 +235,7 @@ async def test_without_a_status_subresource_the_status_is_a_field_like_others(
 async def test_a_cluster_scoped_kind_lies_in_no_namespace(api: Api, gadgets: Gadgets) -> None:
     (await api.post(CRDS, gadgets.document(a_version(), scope="Cluster"))).expect(201)
     path = f"/apis/{gadgets.group}/v1/gadgets"
-    await eventually(lambda: api.get(path), lambda found: found.status == 200)
+    await eventually(lambda: api.get(path), lambda response: response.status == 200)
     made = (await api.post(path, gadgets.one())).expect(201)
     assert "namespace" not in metadata_of(made)
     (await api.get(gadgets.path())).expect(404)
@@ -284,7 +286,7 @@ async def test_a_schema_that_is_not_structural_is_refused(
     refused = await api.post(CRDS, gadgets.document(version))
     refused.expect(422)
     fields = [string_at(cause, "field") for cause in objects_at(refused.details, "causes")]
-    assert any(found.startswith(field) for found in fields), refused.message
+    assert any(path.startswith(field) for path in fields), refused.message
 
 
 async def test_a_definition_is_named_after_its_kind(api: Api, gadgets: Gadgets) -> None:

@@ -1,4 +1,4 @@
-"""Deletes: finalizers, preconditions, collections, owners and what they take along."""
+"""Deletes: finalizers, preconditions, collections, owners and dependents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compute_sim_planes.api_server.testing import (
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 
 FINALIZER = "contract.example.com/hold"
-# A collector asks twice a minute which kinds there are: of one that is new it sees nothing before.
+# A real garbage collector discovers kinds twice a minute and ignores newer ones until then.
 COLLECTED_WITHIN = timedelta(seconds=90)
 
 
@@ -39,7 +39,9 @@ async def let_go(api: Api, path: str) -> None:
 
 
 async def gone(api: Api, path: str) -> None:
-    await eventually(lambda: api.get(path), lambda found: found.status == 404, COLLECTED_WITHIN)
+    await eventually(
+        lambda: api.get(path), lambda response: response.status == 404, COLLECTED_WITHIN
+    )
 
 
 async def test_an_object_without_finalizers_goes_at_once(api: Api, widgets: str) -> None:
@@ -89,8 +91,8 @@ async def test_what_is_being_deleted_can_still_be_changed(api: Api, widgets: str
 async def test_no_finalizer_can_be_added_to_what_is_being_deleted(api: Api, widgets: str) -> None:
     (await api.post(widgets, a_widget(finalizers=[FINALIZER]))).expect(201)
     (await api.delete(f"{widgets}/one")).expect(200)
-    wanted: JsonObject = {"metadata": {"finalizers": [FINALIZER, "contract.example.com/late"]}}
-    refused = await api.merge(f"{widgets}/one", wanted)
+    desired: JsonObject = {"metadata": {"finalizers": [FINALIZER, "contract.example.com/late"]}}
+    refused = await api.merge(f"{widgets}/one", desired)
     refused.expect(422)
     assert (
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being "
@@ -173,12 +175,12 @@ async def test_one_owner_of_two_is_enough_to_stay(api: Api, namespace: str) -> N
     references = [{**owned_by(owner)[0], "controller": False} for owner in (first, second)]
     (await api.post(config_maps, a_config_map("child", ownerReferences=[*references]))).expect(201)
     (await api.delete(f"{config_maps}/first")).expect(200)
-    found = await eventually(
+    response = await eventually(
         lambda: api.get(f"{config_maps}/child"),
-        lambda found: len(objects_at(found.body, "metadata", "ownerReferences")) == 1,
+        lambda response: len(objects_at(response.body, "metadata", "ownerReferences")) == 1,
     )
     assert uid_of(second) == string_at(
-        objects_at(found.body, "metadata", "ownerReferences")[0], "uid"
+        objects_at(response.body, "metadata", "ownerReferences")[0], "uid"
     )
 
 
@@ -193,9 +195,7 @@ async def test_orphans_stay_and_forget_their_owner(api: Api, namespace: str) -> 
     assert "ownerReferences" not in metadata_of(left)
 
 
-async def test_in_the_foreground_the_owner_waits_for_those_who_block(
-    api: Api, namespace: str
-) -> None:
+async def test_foreground_deletion_waits_for_blocking_dependents(api: Api, namespace: str) -> None:
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     owner = (await api.post(config_maps, a_config_map("owner"))).expect(201)
     child = a_config_map(
@@ -208,14 +208,14 @@ async def test_in_the_foreground_the_owner_waits_for_those_who_block(
     assert metadata_of(marked)["finalizers"] == ["foregroundDeletion"]
     await eventually(
         lambda: api.get(f"{config_maps}/child"),
-        lambda found: "deletionTimestamp" in metadata_of(found.body),
+        lambda response: "deletionTimestamp" in metadata_of(response.body),
     )
     (await api.get(f"{config_maps}/owner")).expect(200)
     await let_go(api, f"{config_maps}/child")
     await gone(api, f"{config_maps}/owner")
 
 
-async def test_in_the_foreground_the_owner_does_not_wait_for_those_who_do_not_block(
+async def test_foreground_deletion_does_not_wait_for_other_dependents(
     api: Api, namespace: str
 ) -> None:
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -228,7 +228,7 @@ async def test_in_the_foreground_the_owner_does_not_wait_for_those_who_do_not_bl
     await gone(api, f"{config_maps}/owner")
     await eventually(
         lambda: api.get(f"{config_maps}/child"),
-        lambda found: "deletionTimestamp" in metadata_of(found.body),
+        lambda response: "deletionTimestamp" in metadata_of(response.body),
     )
     await let_go(api, f"{config_maps}/child")
 

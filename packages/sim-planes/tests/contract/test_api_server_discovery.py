@@ -1,4 +1,4 @@
-"""What a client can find out: version, discovery in both forms, OpenAPI, tables, bare metadata."""
+"""Version, discovery in both formats, OpenAPI, tables, and metadata-only reads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 async def test_the_version_is_told(api: Api) -> None:
-    told = (await api.get("/version")).expect(200)
-    assert re.fullmatch(r"v\d+\.\d+\.\d+.*", string_at(told, "gitVersion"))
-    assert string_at(told, "major") == "1"
+    version = (await api.get("/version")).expect(200)
+    assert re.fullmatch(r"v\d+\.\d+\.\d+.*", string_at(version, "gitVersion"))
+    assert string_at(version, "major") == "1"
 
 
 async def test_groups_and_their_versions_are_listed(api: Api, widgets: str) -> None:
@@ -29,8 +29,8 @@ async def test_groups_and_their_versions_are_listed(api: Api, widgets: str) -> N
     assert core["versions"] == ["v1"]
     listed = await eventually(
         lambda: api.get("/apis"),
-        lambda found: any(
-            group["name"] == "contract.example.com" for group in objects_at(found.body, "groups")
+        lambda response: any(
+            group["name"] == "contract.example.com" for group in objects_at(response.body, "groups")
         ),
     )
     assert listed.body["kind"] == "APIGroupList"
@@ -63,9 +63,9 @@ async def test_all_of_discovery_comes_in_one_document(api: Api, widgets: str) ->
     asking = api.with_headers(Accept=AGGREGATED)
     reply = await eventually(
         lambda: asking.get("/apis"),
-        lambda found: any(
+        lambda response: any(
             string_at(item, "metadata", "name") == "contract.example.com"
-            for item in objects_at(found.body, "items")
+            for item in objects_at(response.body, "items")
         ),
     )
     assert reply.headers["Content-Type"] == (
@@ -91,7 +91,7 @@ async def test_openapi_describes_the_kind_and_how_it_is_patched(api: Api, widget
     del widgets
     index = await eventually(
         lambda: api.get("/openapi/v3"),
-        lambda found: "apis/contract.example.com/v1" in object_at(found.body, "paths"),
+        lambda response: "apis/contract.example.com/v1" in object_at(response.body, "paths"),
     )
     where = string_at(index.body, "paths", "apis/contract.example.com/v1", "serverRelativeURL")
     document = (await api.get(where)).expect(200)

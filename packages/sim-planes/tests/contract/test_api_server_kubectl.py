@@ -1,6 +1,6 @@
 """Stock `kubectl` (get, describe, apply, patch, delete, wait) works against the server.
 
-Run where a `kubectl` is on the PATH, and else skipped with that reason.
+Skipped where no `kubectl` is on the PATH.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 
 @dataclass(frozen=True)
 class Kubectl:
-    """The program, pointed at the server and a namespace."""
+    """The program with the server's address and a namespace."""
 
     program: str
     environment: dict[str, str]
@@ -35,7 +35,7 @@ class Kubectl:
         self, *words: str, stdin: JsonObject | None = None, fails: bool = False
     ) -> str:
         document = None if stdin is None else yaml.safe_dump(stdin).encode()
-        # In a thread: asyncio's own subprocesses leave one behind for a moment on Python 3.11.
+        # In a thread: on Python 3.11 asyncio's subprocesses leave one behind for a moment.
         ended = await asyncio.to_thread(
             subprocess.run,
             [self.program, "--namespace", self.namespace, *words],
@@ -59,7 +59,7 @@ async def kubectl(
     path = tmp_path / "kubeconfig"
     context = Context("contract", api_server.url, api_server.token, api_server.authority)
     write_kubeconfig(path, [context])
-    # A home of its own: kubectl keeps what it discovered there, by address.
+    # Its own home: kubectl caches discovery there, by address.
     yield Kubectl(
         program,
         {"KUBECONFIG": str(path), "HOME": str(tmp_path), "PATH": os.environ["PATH"]},
@@ -80,7 +80,7 @@ async def test_apply_creates_then_leaves_alone_then_changes(kubectl: Kubectl) ->
 
 
 @pytest.mark.usefixtures("widgets")
-async def test_apply_on_the_server_side_tells_conflicts(kubectl: Kubectl) -> None:
+async def test_server_side_apply_reports_conflicts(kubectl: Kubectl) -> None:
     applied = await kubectl("apply", "--server-side", "-f", "-", stdin=a_widget())
     assert applied == "widget.contract.example.com/one serverside-applied\n"
     conflict = await kubectl(
@@ -107,8 +107,8 @@ async def test_get_prints_the_columns_of_the_kind(kubectl: Kubectl) -> None:
     assert row.split()[:3] == ["one", "7", "Pending"]
     wide = (await kubectl("get", "widgets", "-o", "wide")).splitlines()[0]
     assert wide.split() == ["NAME", "SIZE", "PHASE", "COLOR", "AGE"]
-    found: JsonObject = orjson.loads(await kubectl("get", "widget", "one", "-o", "json"))
-    assert found["kind"] == "Widget"
+    existing: JsonObject = orjson.loads(await kubectl("get", "widget", "one", "-o", "json"))
+    assert existing["kind"] == "Widget"
     assert await kubectl("get", "widgets", "-o", "name") == "widget.contract.example.com/one\n"
 
 
@@ -150,8 +150,8 @@ async def test_patch_label_and_annotate(kubectl: Kubectl) -> None:
     await kubectl("patch", "widget", "one", "--type=json", "-p", text)
     await kubectl("label", "widget", "one", "team=a")
     await kubectl("annotate", "widget", "one", "note=b")
-    found: JsonObject = orjson.loads(await kubectl("get", "widget", "one", "-o", "json"))
-    assert found["spec"] == {"size": 3, "color": "red", "code": "ABC"}
+    existing: JsonObject = orjson.loads(await kubectl("get", "widget", "one", "-o", "json"))
+    assert existing["spec"] == {"size": 3, "color": "red", "code": "ABC"}
     listed = await kubectl("get", "widgets", "-l", "team=a", "-o", "name")
     assert listed == "widget.contract.example.com/one\n"
 
@@ -184,8 +184,8 @@ async def test_delete_waits_for_the_object_to_go(kubectl: Kubectl) -> None:
 async def test_built_in_kinds_are_applied_and_changed(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", stdin=a_config_map(data={"a": "1", "b": "2"}))
     await kubectl("apply", "-f", "-", stdin=a_config_map(data={"a": "3"}))
-    found: JsonObject = orjson.loads(await kubectl("get", "configmap", "one", "-o", "json"))
-    assert found["data"] == {"a": "3"}
+    existing: JsonObject = orjson.loads(await kubectl("get", "configmap", "one", "-o", "json"))
+    assert existing["data"] == {"a": "3"}
 
 
 @pytest.mark.usefixtures("widgets")

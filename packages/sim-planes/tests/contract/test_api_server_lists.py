@@ -8,7 +8,7 @@ import pytest
 
 from compute_sim_planes.api_server.testing import (
     Api,
-    Reply,
+    ApiResponse,
     a_config_map,
     a_widget,
     metadata_of,
@@ -17,8 +17,8 @@ from compute_sim_planes.api_server.testing import (
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 
 
-def names_in(found: JsonObject) -> list[str]:
-    return [string_at(item, "metadata", "name") for item in objects_at(found, "items")]
+def names_in(existing: JsonObject) -> list[str]:
+    return [string_at(item, "metadata", "name") for item in objects_at(existing, "items")]
 
 
 async def make(api: Api, widgets: str, *names: str) -> None:
@@ -129,7 +129,7 @@ async def test_pages_join_to_the_whole_at_one_version(api: Api, widgets: str) ->
     first = (await api.get(widgets, limit=2)).expect(200)
     assert names_in(first) == ["a", "b"]
     assert metadata_of(first)["remainingItemCount"] == 3
-    # What happens meanwhile is not seen: the list goes on at the version it began with.
+    # Later changes are not visible: the list continues at its first version.
     (await api.delete(f"{widgets}/c")).expect(200)
     (await api.post(widgets, a_widget("bb"))).expect(201)
     (await api.merge(f"{widgets}/d", {"spec": {"size": 9}})).expect(200)
@@ -147,13 +147,13 @@ async def test_pages_join_to_the_whole_at_one_version(api: Api, widgets: str) ->
     assert "remainingItemCount" not in metadata_of(third.body)
 
 
-async def read_on(api: Api, path: str, token: str) -> Reply:
+async def read_on(api: Api, path: str, token: str) -> ApiResponse:
     reply = await api.send("GET", f"{path}?limit=2&continue={token}")
     reply.expect(200)
     return reply
 
 
-async def test_how_many_remain_is_not_told_with_a_selector(api: Api, widgets: str) -> None:
+async def test_remaining_item_count_is_absent_with_a_selector(api: Api, widgets: str) -> None:
     for name in "abc":
         (await api.post(widgets, a_widget(name, labels={"x": "y"}))).expect(201)
     page = (await api.get(widgets, limit=1, labelSelector="x=y")).expect(200)

@@ -1,4 +1,4 @@
-"""Namespaces: what they come with, how they end, what they refuse meanwhile."""
+"""Namespaces: defaults, deletion, and requests that are refused meanwhile."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ NAMESPACES = "/api/v1/namespaces"
 async def test_a_namespace_comes_active_and_labelled_with_its_name(
     api: Api, namespace: str
 ) -> None:
-    found = (await api.get(f"{NAMESPACES}/{namespace}")).expect(200)
-    assert object_at(found, "status") == {"phase": "Active"}
-    assert object_at(found, "spec") == {"finalizers": ["kubernetes"]}
-    assert metadata_of(found)["labels"] == {"kubernetes.io/metadata.name": namespace}
-    assert generation_of(found) is None
+    existing = (await api.get(f"{NAMESPACES}/{namespace}")).expect(200)
+    assert object_at(existing, "status") == {"phase": "Active"}
+    assert object_at(existing, "spec") == {"finalizers": ["kubernetes"]}
+    assert metadata_of(existing)["labels"] == {"kubernetes.io/metadata.name": namespace}
+    assert generation_of(existing) is None
 
 
 async def test_the_label_of_the_name_cannot_be_removed(api: Api, namespace: str) -> None:
-    wanted: JsonObject = {"metadata": {"labels": {"kubernetes.io/metadata.name": None, "a": "b"}}}
-    found = (await api.merge(f"{NAMESPACES}/{namespace}", wanted)).expect(200)
-    assert metadata_of(found)["labels"] == {"kubernetes.io/metadata.name": namespace, "a": "b"}
+    desired: JsonObject = {"metadata": {"labels": {"kubernetes.io/metadata.name": None, "a": "b"}}}
+    existing = (await api.merge(f"{NAMESPACES}/{namespace}", desired)).expect(200)
+    assert metadata_of(existing)["labels"] == {"kubernetes.io/metadata.name": namespace, "a": "b"}
 
 
 async def test_nothing_is_created_in_a_namespace_that_does_not_exist(
@@ -54,27 +54,27 @@ async def test_a_namespace_takes_its_content_along(api: Api, widgets: str, names
     assert object_at(marked, "status")["phase"] == "Terminating"
     assert "deletionTimestamp" in metadata_of(marked)
     await eventually(
-        lambda: api.get(f"{NAMESPACES}/{namespace}"), lambda found: found.status == 404
+        lambda: api.get(f"{NAMESPACES}/{namespace}"), lambda response: response.status == 404
     )
     (await api.get(f"{widgets}/one")).expect(404)
 
 
-async def test_while_content_remains_a_namespace_says_what_and_takes_nothing_new(
+async def test_while_content_remains_a_namespace_lists_it_and_refuses_new_objects(
     api: Api, widgets: str, namespace: str
 ) -> None:
     held = a_widget(finalizers=["contract.example.com/f"])
     (await api.post(widgets, held)).expect(201)
     (await api.delete(f"{NAMESPACES}/{namespace}")).expect(200)
-    found = await eventually(
+    response = await eventually(
         lambda: api.get(f"{NAMESPACES}/{namespace}"),
-        lambda found: any(
+        lambda response: any(
             condition["type"] == "NamespaceFinalizersRemaining" and condition["status"] == "True"
-            for condition in objects_at(found.body, "status", "conditions")
+            for condition in objects_at(response.body, "status", "conditions")
         ),
     )
     messages = {
         string_at(condition, "type"): string_at(condition, "message")
-        for condition in objects_at(found.body, "status", "conditions")
+        for condition in objects_at(response.body, "status", "conditions")
     }
     assert messages["NamespaceContentRemaining"] == (
         "Some resources are remaining: widgets.contract.example.com has 1 resource instances"
@@ -97,10 +97,10 @@ async def test_while_content_remains_a_namespace_says_what_and_takes_nothing_new
             "field": "metadata.namespace",
         }
     ]
-    # What is there may be changed: otherwise its finalizer could never go.
+    # Existing objects may be changed: otherwise a finalizer could not be removed.
     (await api.merge(f"{widgets}/one", {"metadata": {"finalizers": None}})).expect(200)
     await eventually(
-        lambda: api.get(f"{NAMESPACES}/{namespace}"), lambda found: found.status == 404
+        lambda: api.get(f"{NAMESPACES}/{namespace}"), lambda response: response.status == 404
     )
 
 

@@ -1,4 +1,4 @@
-"""Create, read, replace: versions, generations, status, and what the server keeps to itself."""
+"""Create, read, replace: versions, generations, status and system fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_identity_sent_with_a_create_is_not_believed(api: Api, widgets: st
     assert "deletionTimestamp" not in metadata_of(made)
 
 
-async def test_an_existing_name_is_a_conflict_that_says_already_exists(
+async def test_an_existing_name_is_a_conflict_with_reason_already_exists(
     api: Api, widgets: str
 ) -> None:
     (await api.post(widgets, a_widget())).expect(201)
@@ -86,8 +86,8 @@ async def test_versions_rise_over_all_kinds_of_a_plane(
 ) -> None:
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     versions = [
-        int(version_of((await api.post(path, wanted)).expect(201)))
-        for path, wanted in (
+        int(version_of((await api.post(path, desired)).expect(201)))
+        for path, desired in (
             (widgets, a_widget("a")),
             (config_maps, a_config_map("b")),
             (widgets, a_widget("c")),
@@ -107,7 +107,7 @@ async def test_the_generation_rises_with_the_spec_and_not_with_metadata_or_statu
     assert generation_of(reported) == 1
     resized = (await api.merge(f"{widgets}/one", {"spec": {"size": 2}})).expect(200)
     assert generation_of(resized) == 2
-    versions = [int(version_of(found)) for found in (labelled, reported, resized)]
+    versions = [int(version_of(item)) for item in (labelled, reported, resized)]
     assert versions == sorted(set(versions))
 
 
@@ -122,7 +122,7 @@ async def test_a_write_that_changes_nothing_makes_no_version(api: Api, widgets: 
 async def test_a_defaulted_status_is_stored_by_the_first_write_after_the_creation(
     api: Api, widgets: str
 ) -> None:
-    """Until then reads only show it, so a replacement by the same object is a change."""
+    """Until then only reads show it, so a replacement by the same object is a change."""
     made = (await api.post(widgets, a_widget())).expect(201)
     written = (await api.put(f"{widgets}/one", made)).expect(200)
     assert int(version_of(written)) > int(version_of(made))

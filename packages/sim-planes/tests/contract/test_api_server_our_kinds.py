@@ -1,4 +1,4 @@
-"""Our three kinds, and those of our neighbours, on the server: accepted, established, defaulted."""
+"""Our three kinds and those of external systems on the server: accepted, established, defaulted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from compute_api_types.crd import derive_crds
 from compute_api_types.testing import a_deployment, a_workload, an_instance
 from compute_api_types.v1alpha.workload import Workload
-from compute_sim_planes.api_server.crd_documents import is_established
+from compute_sim_planes.api_server.kinds.crd_documents import is_established
 from compute_sim_planes.api_server.testing import (
     Api,
     eventually,
@@ -32,17 +32,19 @@ def names_of(documents: list[JsonObject]) -> list[str]:
 
 
 async def install(api: Api, document: JsonObject) -> None:
-    """Take a definition that is there already as it is: a real hub has the neighbours' own."""
+    """Install a definition unless it exists: a real hub has the original ones."""
     name = string_at(document, "metadata", "name")
     (await api.post(CRDS, document)).expect(201, 409)
-    await eventually(lambda: api.get(f"{CRDS}/{name}"), lambda found: is_established(found.body))
+    await eventually(
+        lambda: api.get(f"{CRDS}/{name}"), lambda response: is_established(response.body)
+    )
 
 
 @pytest.mark.parametrize("document", [*ours(), *load_crds()], ids=names_of([*ours(), *load_crds()]))
 async def test_the_definition_is_accepted_and_established(api: Api, document: JsonObject) -> None:
     await install(api, document)
-    found = (await api.get(f"{CRDS}/{string_at(document, 'metadata', 'name')}")).expect(200)
-    listed = objects_at(found, "status", "conditions")
+    existing = (await api.get(f"{CRDS}/{string_at(document, 'metadata', 'name')}")).expect(200)
+    listed = objects_at(existing, "status", "conditions")
     conditions = {string_at(condition, "type"): condition["status"] for condition in listed}
     assert conditions["Established"] == "True"
     assert conditions.get("NonStructuralSchema", "False") == "False"
@@ -104,15 +106,15 @@ def an_object(plural: str) -> JsonObject:
 
 
 @pytest.mark.parametrize("plural", sorted(DEFAULTS))
-async def test_an_object_shows_the_default_status_until_somebody_writes_one(
+async def test_an_object_shows_the_default_status_until_one_is_written(
     api: Api, namespace: str, plural: str
 ) -> None:
     for document in ours():
         await install(api, document)
     path = f"/apis/compute.datumapis.com/v1alpha/namespaces/{namespace}/{plural}"
-    await eventually(lambda: api.get(path), lambda found: found.status == 200)
-    wanted = an_object(plural)
-    made = (await api.post(path, {**wanted, "status": {"conditions": []}})).expect(201)
+    await eventually(lambda: api.get(path), lambda response: response.status == 200)
+    desired = an_object(plural)
+    made = (await api.post(path, {**desired, "status": {"conditions": []}})).expect(201)
     assert made["status"] == DEFAULTS[plural]
     assert generation_of(made) == 1
     read = (await api.get(f"{path}/{metadata_of(made)['name']}")).expect(200)
@@ -127,7 +129,7 @@ async def test_what_our_models_build_survives_a_round_trip(api: Api, namespace: 
     for document in ours():
         await install(api, document)
     path = f"/apis/compute.datumapis.com/v1alpha/namespaces/{namespace}/workloads"
-    await eventually(lambda: api.get(path), lambda found: found.status == 200)
+    await eventually(lambda: api.get(path), lambda response: response.status == 200)
     sent = an_object("workloads")
     made = await api.post(path, {**sent, "status": None}, fieldValidation="Strict")
     spec: JsonValue = made.expect(201)["spec"]

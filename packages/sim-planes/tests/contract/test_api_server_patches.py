@@ -66,7 +66,7 @@ async def test_a_json_patch_tests_adds_replaces_moves_and_removes(api: Api, widg
 @pytest.mark.parametrize(
     "path", ["/metadata/generation", "/metadata/resourceVersion", "/metadata/uid", "/spec/size"]
 )
-async def test_a_failed_test_changes_nothing_and_says_little(
+async def test_a_failed_test_changes_nothing_and_gives_no_details(
     api: Api, widgets: str, path: str
 ) -> None:
     made = (await api.post(widgets, a_widget())).expect(201)

@@ -1,4 +1,4 @@
-"""Requests that are not what they should be: bodies, formats, sizes, methods, paths."""
+"""Malformed requests: bodies, formats, sizes, methods, paths."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_body_beyond_three_mebibytes_is_too_large(api: Api, widgets: str
 async def test_an_object_beyond_one_and_a_half_mebibytes_is_not_stored(
     api: Api, widgets: str
 ) -> None:
-    """A real server hands on what its etcd says, as a 500; the simulated one says 413."""
+    """A real server passes on the error of etcd as a 500; the simulated one answers 413."""
     free: JsonObject = {"text": "x" * (MEBIBYTE * 8 // 5)}
     refused = await api.post(widgets, a_widget(spec={"size": 1, "free": free}))
     refused.expect(413, 500)
@@ -148,7 +148,7 @@ async def test_an_escaped_slash_does_not_reach_another_object(api: Api, widgets:
     (await api.get(f"{widgets}/%2e%2e")).expect(404)
 
 
-async def test_health_is_told_in_a_word(api: Api) -> None:
+async def test_health_endpoints_answer_ok(api: Api) -> None:
     for path in ("/healthz", "/livez", "/readyz"):
         reply = await api.get(path)
         assert (reply.status, reply.raw) == (200, b"ok")

@@ -1,4 +1,4 @@
-"""Schemas of custom kinds: defaults, pruning, validation, with the server's words."""
+"""Schemas of custom kinds: defaults, pruning, and validation with the server's messages."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_wrong_value_is_refused_with_the_field_and_the_reason(
     assert refused.details["name"] == "one"
 
 
-async def test_several_problems_are_told_in_brackets(api: Api, widgets: str) -> None:
+async def test_several_problems_are_listed_in_brackets(api: Api, widgets: str) -> None:
     refused = await api.post(widgets, a_widget(spec={"size": 0, "color": "green"}))
     refused.expect(422)
     assert refused.message.startswith('Widget.contract.example.com "one" is invalid: [spec.')

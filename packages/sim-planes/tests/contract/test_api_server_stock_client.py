@@ -1,4 +1,4 @@
-"""The stock `kubernetes` client, unchanged, does its everyday work against the server."""
+"""The stock `kubernetes` client, unchanged, works against the server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 
 from compute_sim_planes.api_server.testing import Api, ServerAddress, a_widget
 
-# Imported by name: its releases disagree on whether they are typed and how, and only its behaviour
-# is of interest here.
+# Imported by name: its releases differ in whether and how they are typed, and only behaviour
+# matters here.
 client = import_module("kubernetes.client")
 dynamic = import_module("kubernetes.dynamic")
 watch = import_module("kubernetes.watch")
 
-# What the fixture hands out is the client's own and passed back to it unseen.
+# Opaque: the fixture's value is only passed back to the client.
 ApiClient = NewType("ApiClient", object)
 
 GROUP, VERSION, PLURAL = "contract.example.com", "v1", "widgets"
@@ -51,14 +51,16 @@ async def test_core_objects_are_created_read_listed_and_deleted(
     core = client.CoreV1Api(stock)
 
     def work() -> None:
-        wanted = client.V1ConfigMap(metadata={"name": "one"}, data={"a": "1"})
-        made = core.create_namespaced_config_map(namespace, wanted)
+        desired = client.V1ConfigMap(metadata={"name": "one"}, data={"a": "1"})
+        made = core.create_namespaced_config_map(namespace, desired)
         assert made.metadata.uid
         core.patch_namespaced_config_map("one", namespace, {"data": {"b": "2"}})
-        found = core.read_namespaced_config_map("one", namespace)
-        assert found.data == {"a": "1", "b": "2"}
+        existing = core.read_namespaced_config_map("one", namespace)
+        assert existing.data == {"a": "1", "b": "2"}
         listed = core.list_namespaced_config_map(namespace, limit=1)
-        assert [item.metadata.name for item in listed.items if item.data == found.data] == ["one"]
+        assert [item.metadata.name for item in listed.items if item.data == existing.data] == [
+            "one"
+        ]
         core.delete_namespaced_config_map("one", namespace)
         with refusal(404):
             core.read_namespaced_config_map("one", namespace)
@@ -83,8 +85,8 @@ async def test_custom_objects_are_replaced_and_report_their_status(
         custom.patch_namespaced_custom_object_status(
             **place, name="one", body={"status": {"phase": "Up"}}
         )
-        found = custom.get_namespaced_custom_object(**place, name="one")
-        assert found["status"]["phase"] == "Up"
+        existing = custom.get_namespaced_custom_object(**place, name="one")
+        assert existing["status"]["phase"] == "Up"
         with refusal(409):
             custom.create_namespaced_custom_object(**place, body=a_widget())
         custom.delete_collection_namespaced_custom_object(**place)

@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they show, how they end."""
+"""Watches: initial events, changes, selection, end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_watch_from_a_version_shows_every_later_change_in_order(
         ("DELETED", "one"),
     ]
     shown = [object_at(event, "object") for event in events]
-    versions = [int(version_of(found)) for found in shown]
+    versions = [int(version_of(item)) for item in shown]
     assert versions == sorted(set(versions))
     assert object_at(shown[3], "status")["phase"] == "Up"
     assert shown[0]["kind"] == "Widget"
@@ -50,7 +50,7 @@ async def test_a_watch_from_a_version_shows_every_later_change_in_order(
 async def test_a_watch_shows_the_very_bytes_that_a_write_was_answered(
     api: Api, widgets: str
 ) -> None:
-    """Operators know their own writes by that."""
+    """Operators recognise their own writes by the bytes."""
     version = await plane_version(api, widgets)
     spec: JsonObject = {"size": 1, "colour": "ü<&>\u2028"}
     async with api.watch(widgets, resourceVersion=version) as watch:
@@ -96,7 +96,7 @@ async def test_a_deletion_with_finalizers_is_a_change_and_then_a_deletion(
     assert seen(marked) == ("MODIFIED", "one")
     assert "deletionTimestamp" in metadata_of(object_at(marked, "object"))
     assert generation_of(object_at(marked, "object")) == 2
-    # The update that removed the last finalizer was never stored: the deletion shows it as it was.
+    # The update that removed the last finalizer was never stored: the event has the earlier state.
     assert seen(gone) == ("DELETED", "one")
     assert metadata_of(object_at(gone, "object"))["finalizers"] == ["contract.example.com/f"]
     assert int(version_of(object_at(gone, "object"))) > int(version_of(object_at(marked, "object")))
@@ -185,13 +185,13 @@ async def test_initial_events_need_a_version_match(api: Api, widgets: str) -> No
     ) in refused.message
 
 
-async def test_a_bookmark_tells_the_version_when_the_time_is_nearly_over(
+async def test_a_bookmark_has_the_version_shortly_before_the_timeout(
     api: Api, widgets: str
 ) -> None:
     (await api.post(widgets, a_widget())).expect(201)
     version = await plane_version(api, widgets)
     events: list[JsonObject] = []
-    for _ in range(3):  # no server promises one: a busy machine may let the moment pass
+    for _ in range(3):  # not guaranteed: a busy machine may miss the moment
         async with api.watch(
             widgets, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds=4
         ) as watch:

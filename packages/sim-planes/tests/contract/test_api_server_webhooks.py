@@ -1,4 +1,4 @@
-"""Validating webhooks: what they are asked, how they refuse, and when they do not answer."""
+"""Validating webhooks: reviews they get, refusals, and failures to answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compute_sim_planes.certificates import ServerFiles
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-Judge = Callable[[JsonObject], JsonObject]
+Respond = Callable[[JsonObject], JsonObject]
 
 
 def allow(request: JsonObject) -> JsonObject:
@@ -35,11 +35,11 @@ def allow(request: JsonObject) -> JsonObject:
 
 @dataclass
 class FakeWebhook:
-    """A webhook that writes down what it is asked and answers as it is told."""
+    """A webhook that records reviews and returns a configured response."""
 
     url: str
     authority: bytes
-    judge: Judge = allow
+    respond: Respond = allow
     delay: float = 0.0
     requests: list[JsonObject] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class FakeWebhook:
             "rules": [*(rules or [a_rule()])],
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
-            # Other tests share a real server: only this test's namespace is ours to guard.
+            # Other tests share a real server: only this test's namespace may be matched.
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         }
         webhook |= options
@@ -75,7 +75,7 @@ class FakeWebhook:
         asked = object_at(review, "request")
         self.requests.append(asked)
         await asyncio.sleep(self.delay)
-        response: JsonObject = {"uid": asked["uid"], **self.judge(asked)}
+        response: JsonObject = {"uid": asked["uid"], **self.respond(asked)}
         answer: JsonObject = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -117,18 +117,18 @@ def guard() -> str:
 
 @pytest_asyncio.fixture
 async def configured(api: Api, guard: str) -> AsyncIterator[None]:
-    """Removes the configuration again: on a shared server it would guard other tests."""
+    """Remove the configuration afterwards: on a shared server it would affect other tests."""
     yield
     await api.delete(f"{CONFIGURATIONS}/{guard}")
 
 
 def distinct(webhook: FakeWebhook, field_name: str) -> list[str]:
-    """What was asked for, repeats once: a real server that began from a stale read asks again."""
+    """Values of a field without repeats: after a stale read a real server reviews again."""
     return list(dict.fromkeys(string_at(asked, field_name) for asked in webhook.requests))
 
 
 async def install(api: Api, configuration: JsonObject, webhook: FakeWebhook, widgets: str) -> None:
-    """A configuration takes effect a moment after its creation on a real server."""
+    """On a real server a configuration takes effect a moment after its creation."""
     (await api.post(CONFIGURATIONS, configuration)).expect(201)
     probe = a_widget("probe")
 
@@ -176,7 +176,7 @@ async def test_a_refusal_carries_the_words_of_the_webhook(
     api: Api, widgets: str, namespace: str, webhook: FakeWebhook, guard: str
 ) -> None:
     await install(api, webhook.configuration(guard, namespace), webhook, widgets)
-    webhook.judge = lambda _: {
+    webhook.respond = lambda _: {
         "allowed": False,
         "status": {"code": 422, "reason": "Invalid", "message": "size must be even"},
     }
@@ -187,7 +187,7 @@ async def test_a_refusal_carries_the_words_of_the_webhook(
         f'admission webhook "{guard}.example.com" denied the request: size must be even'
     )
     (await api.get(f"{widgets}/one")).expect(404)
-    webhook.judge = lambda _: {"allowed": False}
+    webhook.respond = lambda _: {"allowed": False}
     silent = await api.post(widgets, a_widget())
     silent.expect(400)
     assert silent.message == (
@@ -200,7 +200,7 @@ async def test_warnings_reach_the_client(
     api: Api, widgets: str, namespace: str, webhook: FakeWebhook, guard: str
 ) -> None:
     await install(api, webhook.configuration(guard, namespace), webhook, widgets)
-    webhook.judge = lambda _: {"allowed": True, "warnings": ["maxReplicas is ignored"]}
+    webhook.respond = lambda _: {"allowed": True, "warnings": ["maxReplicas is ignored"]}
     reply = await api.post(widgets, a_widget())
     reply.expect(201)
     assert reply.warnings == ('299 - "maxReplicas is ignored"',)
@@ -263,7 +263,7 @@ async def test_a_webhook_that_is_away_fails_the_request(
     client["url"] = "https://127.0.0.1:1/validate"
     (await api.post(CONFIGURATIONS, configuration)).expect(201)
     refused = await eventually(
-        lambda: api.post(widgets, a_widget(), dryRun="All"), lambda found: found.status == 500
+        lambda: api.post(widgets, a_widget(), dryRun="All"), lambda response: response.status == 500
     )
     assert refused.reason == "InternalError"
     assert refused.message.startswith(
@@ -279,7 +279,7 @@ async def test_a_webhook_that_is_away_may_be_ignored(
 ) -> None:
     configuration = webhook.configuration(guard, namespace, failurePolicy="Ignore")
     await install(api, configuration, webhook, widgets)
-    webhook.judge = lambda _: {"uid": "somebody else's", "allowed": False}
+    webhook.respond = lambda _: {"uid": "somebody else's", "allowed": False}
     (await api.post(widgets, a_widget())).expect(201)
 
 
@@ -308,7 +308,7 @@ async def test_an_untrusted_certificate_is_refused(
     configuration = webhook.configuration(guard, namespace)
     (await api.post(CONFIGURATIONS, configuration)).expect(201)
     refused = await eventually(
-        lambda: api.post(widgets, a_widget(), dryRun="All"), lambda found: found.status == 500
+        lambda: api.post(widgets, a_widget(), dryRun="All"), lambda response: response.status == 500
     )
     assert "failed to call webhook" in refused.message
     assert webhook.requests == []
@@ -319,12 +319,12 @@ async def test_a_configuration_comes_with_defaults(
     api: Api, namespace: str, webhook: FakeWebhook, guard: str
 ) -> None:
     made = (await api.post(CONFIGURATIONS, webhook.configuration(guard, namespace))).expect(201)
-    (found,) = objects_at(made, "webhooks")
-    assert found["failurePolicy"] == "Fail"
-    assert found["matchPolicy"] == "Equivalent"
-    assert found["timeoutSeconds"] == 10
-    assert found["objectSelector"] == {}
-    assert objects_at(found, "rules")[0]["scope"] == "*"
+    (entry,) = objects_at(made, "webhooks")
+    assert entry["failurePolicy"] == "Fail"
+    assert entry["matchPolicy"] == "Equivalent"
+    assert entry["timeoutSeconds"] == 10
+    assert entry["objectSelector"] == {}
+    assert objects_at(entry, "rules")[0]["scope"] == "*"
 
 
 async def test_side_effects_must_be_declared(

@@ -1,5 +1,7 @@
-"""The two policies that keep cells apart: CEL on a real server, their Python form on the simulated
-one, judged by one table; and a cell with the rights that ship.
+"""The policies that separate cells, as `deploy/` has them.
+
+One table of requests tests them on both servers; further tests use a cell with the permissions that
+ship.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from cell_requests import CLAIMS, DFW, INSTANCES, NOBODY, OURS, TABLE, Guard, La
 
 from compute_api_types import labels
 from compute_api_types.testing import an_instance
-from compute_sim_planes.api_server.crd_documents import is_established
-from compute_sim_planes.api_server.seeding import read_manifests
-from compute_sim_planes.api_server.testing import Api, Reply, eventually, version_of
+from compute_sim_planes.api_server.kinds.crd_documents import is_established
+from compute_sim_planes.api_server.manifests import read_manifests
+from compute_sim_planes.api_server.testing import Api, ApiResponse, eventually, version_of
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, object_at, string_at
 
@@ -41,13 +43,13 @@ COLLECTIONS: Final = {
 }
 EVERYTHING: Final = ["get", "list", "create", "update", "patch", "delete", "deletecollection"]
 MANAGER: Final = "cell-policies"
-# Not in the table: on a shared server the table's users keep rights that do not ship.
+# Not in the table: on a shared server the table's users keep permissions that do not ship.
 CELL: Final = "lax-1"
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A server with the policies in force, a namespace of a project, and one that is none."""
+    """A server with the policies in force, a project namespace, and another namespace."""
 
     api: Api
     project: str
@@ -64,7 +66,7 @@ async def ensure(api: Api, document: JsonObject) -> None:
     target = f"{PLACES[kind]}/{name}"
     (await api.apply(target, document, MANAGER, force="true")).expect(200, 201)
     if kind == "CustomResourceDefinition":
-        await eventually(lambda: api.get(target), lambda found: is_established(found.body))
+        await eventually(lambda: api.get(target), lambda response: is_established(response.body))
 
 
 def shipped() -> list[JsonObject]:
@@ -82,14 +84,14 @@ def shipped() -> list[JsonObject]:
 
 
 def city_policy(cell: str, city: str) -> list[JsonObject]:
-    """The policy a platform team makes of the template, for a city no other test has."""
+    """The policy that a platform team derives from the template, for a city of this test."""
     text = (DEPLOY / "milo/cells/example/city-claims.yaml").read_text("utf-8")
     filled = text.replace("example", cell).replace("CITY", city)
     return [*yaml.safe_load_all(filled)]
 
 
 def full_rights() -> list[JsonObject]:
-    """Every right on the guarded kinds for every user of the table: only the policies refuse."""
+    """Every permission on the kinds for every user of the table: only the policies refuse."""
     rules: list[JsonObject] = [
         {
             "apiGroups": ["compute.datumapis.com"],
@@ -161,12 +163,12 @@ def an_object(
 
 @asynccontextmanager
 async def namespaces(api: Api) -> AsyncGenerator[Guarded, None]:
-    """Two namespaces nobody else has."""
+    """Two namespaces of the test's own."""
     unique = uuid.uuid4()
     made = Guarded(api, f"ns-{unique}", f"elsewhere-{unique}")
     for name in (made.project, made.elsewhere):
-        wanted: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        (await api.post("/api/v1/namespaces", wanted)).expect(201)
+        desired: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        (await api.post("/api/v1/namespaces", desired)).expect(201)
     yield made
     for name in (made.project, made.elsewhere):
         await api.delete(f"/api/v1/namespaces/{name}")
@@ -174,7 +176,7 @@ async def namespaces(api: Api) -> AsyncGenerator[Guarded, None]:
 
 @pytest_asyncio.fixture
 async def server(api: Api) -> AsyncIterator[Guarded]:
-    """The server with what ships, and two namespaces of the test's own; nobody has rights yet."""
+    """The server with the shipped manifests and two namespaces, without permissions yet."""
     for document in shipped():
         await ensure(api, document)
     async with namespaces(api) as made:
@@ -183,7 +185,7 @@ async def server(api: Api) -> AsyncIterator[Guarded]:
 
 @pytest_asyncio.fixture
 async def guarded(server: Guarded) -> Guarded:
-    """The same, with full rights for the table's users, and both policies seen to refuse."""
+    """The same, with full permissions for the table's users, and with both policies in force."""
     for document in full_rights():
         await ensure(server.api, document)
     for guard in (INSTANCES, CLAIMS):
@@ -192,54 +194,54 @@ async def guarded(server: Guarded) -> Guarded:
 
 
 async def await_policy(server: Guarded, guard: Guard, user: str) -> None:
-    """On a real server rights and policies take up to a second to be in force."""
-    as_user = server.api.acting_as(user)
+    """On a real server permissions and policies take up to a second to be in force."""
+    as_user = server.api.impersonating(user)
     path = server.collection(guard)
     wrong = an_object(guard, {guard.label: "nobody-1"}, "probe")
     await eventually(
         lambda: as_user.post(path, wrong, dryRun="All"),
-        lambda found: guard.policy in found.message,
+        lambda response: guard.policy in response.message,
     )
 
 
-async def send(row: Row, as_user: Api, path: str, found: JsonObject) -> Reply:
-    """The request of a row."""
+async def send(row: Row, as_user: Api, path: str, existing: JsonObject) -> ApiResponse:
+    """Send the request of a row."""
     target = f"{path}/{row.name or row.guard.name}"
-    wanted = an_object(row.guard, row.wanted or {}, row.name, row.wanted_asks, row.full)
-    carried: JsonObject = {**(row.wanted or {})}
-    metadata: JsonObject = {**object_at(found, "metadata"), "labels": carried}
-    requests: dict[str, Callable[[], Awaitable[Reply]]] = {
-        "create": lambda: as_user.post(path, wanted),
-        "apply": lambda: as_user.apply(target, wanted, MANAGER, force="true"),
-        "replace": lambda: as_user.put(target, {**found, "metadata": metadata}),
+    desired = an_object(row.guard, row.desired or {}, row.name, row.desired_requests, row.full)
+    carried: JsonObject = {**(row.desired or {})}
+    metadata: JsonObject = {**object_at(existing, "metadata"), "labels": carried}
+    requests: dict[str, Callable[[], Awaitable[ApiResponse]]] = {
+        "create": lambda: as_user.post(path, desired),
+        "apply": lambda: as_user.apply(target, desired, MANAGER, force="true"),
+        "replace": lambda: as_user.put(target, {**existing, "metadata": metadata}),
         "patch": lambda: as_user.merge(target, {"metadata": {"labels": carried}}),
-        "status": lambda: as_user.put(f"{target}/status", {**found, "metadata": metadata}),
+        "status": lambda: as_user.put(f"{target}/status", {**existing, "metadata": metadata}),
         "delete": lambda: as_user.delete(target),
         "delete_all": lambda: as_user.delete(path),
     }
     return await requests[row.verb]()
 
 
-async def judge(api: Api, row: Row) -> tuple[int, str]:
-    """What a row's request is answered with, in namespaces that no other row has seen."""
+async def outcome_of(api: Api, row: Row) -> tuple[int, str]:
+    """Status and message for a row's request, in namespaces of its own."""
     async with namespaces(api) as place:
         path = place.collection(row.guard, in_project=row.in_project)
-        found: JsonObject = {}
-        if row.found is not None:
-            stored = an_object(row.guard, row.found, row.name, row.found_asks)
-            found = (await api.post(path, stored)).expect(201)
-        reply = await send(row, api.acting_as(row.user), path, found)
+        existing: JsonObject = {}
+        if row.existing is not None:
+            stored = an_object(row.guard, row.existing, row.name, row.existing_requests)
+            existing = (await api.post(path, stored)).expect(201)
+        reply = await send(row, api.impersonating(row.user), path, existing)
         after = (await api.get(f"{path}/{row.name or row.guard.name}")).body
-    _, _, said = reply.message.partition(" denied request: ")
-    if said and version_of(after) != version_of(found):
-        said = "refused, and done all the same"
-    return reply.status, said
+    _, _, denial = reply.message.partition(" denied request: ")
+    if denial and version_of(after) != version_of(existing):
+        denial = "refused, and done all the same"
+    return reply.status, denial
 
 
 def expected(row: Row) -> tuple[int, str]:
     if row.refused:
         return 403, row.refused
-    return 201 if row.found is None else 200, ""
+    return 201 if row.existing is None else 200, ""
 
 
 @pytest.mark.spec("AT-06")
@@ -249,7 +251,7 @@ def expected(row: Row) -> tuple[int, str]:
 @pytest.mark.parametrize("guard", [INSTANCES, CLAIMS], ids=lambda guard: guard.policy)
 async def test_every_request_of_the_table_gets_its_answer(guarded: Guarded, guard: Guard) -> None:
     rows = [row for row in TABLE if row.guard is guard]
-    answered = {row.title: await judge(guarded.api, row) for row in rows}
+    answered = {row.title: await outcome_of(guarded.api, row) for row in rows}
     assert len(answered) == len(rows), "each row has a title of its own"
     assert answered == {row.title: expected(row) for row in rows}
 
@@ -257,14 +259,14 @@ async def test_every_request_of_the_table_gets_its_answer(guarded: Guarded, guar
 @pytest.mark.parametrize("guard", [INSTANCES, CLAIMS], ids=lambda guard: guard.policy)
 async def test_refusal_names_the_policy_and_is_a_plain_403(guarded: Guarded, guard: Guard) -> None:
     wrong = an_object(guard, {guard.label: "ord-1"})
-    reply = await guarded.api.acting_as(DFW).post(guarded.collection(guard), wrong)
+    reply = await guarded.api.impersonating(DFW).post(guarded.collection(guard), wrong)
     assert (reply.status, reply.reason) == (403, "Forbidden")
     by = f"ValidatingAdmissionPolicy '{guard.policy}' with binding '{guard.policy}' denied request"
     assert reply.message.endswith(f"{by}: {guard.not_own}")
 
 
 def cell_binding(cell: str) -> JsonObject:
-    """The binding a platform team makes of the template: the folder copied, the name put in."""
+    """The binding that a platform team derives from the template: a copy with the name replaced."""
     text = (DEPLOY / "hub/cells/example/binding.yaml").read_text("utf-8")
     document: JsonObject = yaml.safe_load(text.replace("example", cell))
     return document
@@ -272,13 +274,13 @@ def cell_binding(cell: str) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Something a compromised cell may try on the hub, and the code it is answered with."""
+    """A request of a compromised cell to the hub, and its status code."""
 
     title: str
     method: str
     path: str
     code: int
-    cell: str = ""  # whom the sent Instance claims to be of; empty where none is sent
+    cell: str = ""  # the cell in the label of the sent Instance; empty where none is sent
 
 
 ATTEMPTS: Final = (
@@ -331,12 +333,12 @@ async def try_(api: Api, attempt: Attempt, server: Guarded) -> int:
         name = "new-0" if is_new else path.removesuffix("/status").rsplit("/", 1)[1]
         carried = {INSTANCES.label: attempt.cell, labels.WORKLOAD_DEPLOYMENT_NAME: "new"}
         body = an_object(INSTANCES, carried, name)
-        # A replacement says which version it replaces, or it is refused for that.
+        # A replacement must name the version it replaces.
         stored = {} if is_new else object_at((await api.get(f"{place}/instances/{name}")).body)
         metadata: JsonObject = {**object_at(body, "metadata")}
         if version := version_of(stored):
             metadata["resourceVersion"] = version
         body["metadata"] = metadata
     kind = "application/merge-patch+json" if attempt.method == "PATCH" else "application/json"
-    as_cell = api.acting_as(f"compute:cell:{CELL}")
+    as_cell = api.impersonating(f"compute:cell:{CELL}")
     return (await as_cell.send(attempt.method, path, body, kind)).status

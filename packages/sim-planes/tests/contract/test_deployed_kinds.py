@@ -1,5 +1,6 @@
-"""`deploy/crds` as a server takes it: no warnings, structural schemas, columns, defaults, pruning,
-and the admission cases that the schema decides, as `docs/spec/api.md` has them.
+"""`deploy/crds` on a server: no warnings, structural schemas, columns, defaults, pruning.
+
+Also the admission cases that the schema decides (`docs/spec/api.md`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import pytest
 import pytest_asyncio
 
 from compute_api_types.testing import a_deployment, a_workload, an_instance
-from compute_sim_planes.api_server.crd_documents import is_established
-from compute_sim_planes.api_server.patches import json_patch
-from compute_sim_planes.api_server.seeding import read_manifests
-from compute_sim_planes.api_server.testing import Api, Reply, eventually
+from compute_sim_planes.api_server.kinds.crd_documents import is_established
+from compute_sim_planes.api_server.manifests import read_manifests
+from compute_sim_planes.api_server.patch.json_patch import json_patch
+from compute_sim_planes.api_server.testing import Api, ApiResponse, eventually
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -44,29 +45,29 @@ def name_of(document: JsonObject) -> str:
     return string_at(document, "metadata", "name")
 
 
-async def install(api: Api, document: JsonObject) -> Reply:
-    """Applied as people do; back once the kind is served."""
+async def install(api: Api, document: JsonObject) -> ApiResponse:
+    """Apply a CRD; returns once the kind is served."""
     path = f"{CRDS}/{name_of(document)}"
     reply = await api.apply(path, document, "deploy", force="true")
     reply.expect(200, 201)
-    await eventually(lambda: api.get(path), lambda found: is_established(found.body))
+    await eventually(lambda: api.get(path), lambda response: is_established(response.body))
     return reply
 
 
 @pytest_asyncio.fixture
 async def compute(api: Api, namespace: str) -> str:
-    """The path of our group in a namespace of the test's own."""
+    """The path of our group in the test's own namespace."""
     for document in SHIPPED:
         await install(api, document)
     path = f"/apis/compute.datumapis.com/v1alpha/namespaces/{namespace}"
     for plural in PLURALS.values():
         served = partial(api.get, f"{path}/{plural}")
-        await eventually(served, lambda found: found.status == 200)
+        await eventually(served, lambda response: response.status == 200)
     return path
 
 
 def an_object(kind: str) -> JsonObject:
-    """A valid one, as a user would write it."""
+    """A valid object, as a user would write it."""
     workload = a_workload()
     deployment = a_deployment(workload)
     models = {
@@ -99,27 +100,27 @@ async def test_a_definition_that_ships_is_taken_without_a_warning_and_is_structu
 ) -> None:
     reply = await install(api, document)
     assert reply.warnings == ()
-    found = (await api.get(f"{CRDS}/{name_of(document)}")).expect(200)
+    existing = (await api.get(f"{CRDS}/{name_of(document)}")).expect(200)
     conditions = {
         string_at(one, "type"): string_at(one, "status")
-        for one in objects_at(found, "status", "conditions")
+        for one in objects_at(existing, "status", "conditions")
     }
     assert conditions["NamesAccepted"] == "True"
     assert conditions.get("NonStructuralSchema", "False") == "False"
 
 
 def columns_of(kind: str) -> list[tuple[str, int]]:
-    """Names and priorities as the page has them, in its order."""
+    """Names and priorities from the specification, in its order."""
     page = (TREE / "docs" / "spec" / "api.md").read_text("utf-8")
     table = page.partition("## 6. Printer columns")[2].partition("\n## ")[0]
     (row,) = (line for line in table.splitlines() if line.startswith(f"| {kind} |"))
     cells = row.split("|", 2)[2].split(" · ")
-    found: list[tuple[str, int]] = []
+    columns: list[tuple[str, int]] = []
     for cell in cells:
         name = re.search(r"`([^`]+)`", cell)
         assert name
-        found.append((name[1], 1 if "priority 1" in cell else 0))
-    return found
+        columns.append((name[1], 1 if "priority 1" in cell else 0))
+    return columns
 
 
 @pytest.mark.parametrize("kind", sorted(PLURALS))
@@ -185,17 +186,17 @@ DEFAULTED: Final[dict[str, tuple[JsonObject, tuple[str, ...], JsonValue]]] = {
 }
 
 
-def value_at(found: JsonValue, path: tuple[str, ...]) -> JsonValue:
+def value_at(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
     for step in path:
-        found = found[int(step)] if isinstance(found, list) else object_at(found)[step]
-    return found
+        value = value[int(step)] if isinstance(value, list) else object_at(value)[step]
+    return value
 
 
 @pytest.mark.parametrize("case", sorted(DEFAULTED))
 async def test_what_is_left_out_is_defaulted(api: Api, compute: str, case: str) -> None:
-    sent, path, wanted = DEFAULTED[case]
+    sent, path, desired = DEFAULTED[case]
     made = (await api.post(f"{compute}/workloads", sent, fieldValidation="Strict")).expect(201)
-    assert value_at(made, path) == wanted
+    assert value_at(made, path) == desired
 
 
 PRUNED: Final[dict[str, tuple[str, JsonValue]]] = {
@@ -219,9 +220,9 @@ async def test_what_the_schema_does_not_know_is_pruned_and_told(
     sent = json_patch(base, [put(path, value)])
     reply = await api.post(f"{compute}/workloads", sent, fieldValidation="Warn")
     assert reply.expect(201)["spec"] == base["spec"]
-    # A header is quoted, so the quotes in it are escaped.
-    told = " ".join(reply.warnings).replace(chr(92), "")
-    assert f'unknown field "{field}"' in told
+    # A header is quoted, so quotes in it are escaped.
+    warnings = " ".join(reply.warnings).replace(chr(92), "")
+    assert f'unknown field "{field}"' in warnings
     strict = await api.post(f"{compute}/workloads", sent, fieldValidation="Strict")
     assert f'unknown field "{field}"' in strict.message
 
@@ -332,7 +333,7 @@ async def test_what_the_schema_forbids_is_refused_with_its_field(
     assert field in fields
 
 
-# The webhook decides these, where there is one; the schema lets them pass (api.md 12.3).
+# The webhook refuses these, if there is one; the schema admits them (api.md 12.3).
 PASSED: Final[dict[str, JsonObject]] = {
     "replicas beyond 32 bits": put("/spec/placements/0/scaleSettings/minReplicas", 2**31),
     "no city": put("/spec/placements/0/cityCodes", []),

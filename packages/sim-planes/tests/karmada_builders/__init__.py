@@ -1,1 +1,1 @@
-"""A hub with members for tests about Karmada, and the objects they are about."""
+"""A hub with members for tests of Karmada, and their objects."""

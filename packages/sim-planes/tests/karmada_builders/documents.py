@@ -1,7 +1,7 @@
-"""Objects for tests about Karmada: valid by default, overridden where a test is about it.
+"""Builders of objects for tests of Karmada, valid by default.
 
-A Gadget is a kind of the tests' own: it holds anything, has a status, and is told from the kinds
-that ship, which have schemas and defaults of their own.
+A Gadget is a kind of these tests: it has a status and accepts any field, unlike the shipped kinds
+with their schemas and defaults.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from compute_sim_planes.client import Resource
+from compute_sim_planes.client.rest import Resource
 from compute_sim_planes.json_types import JsonObject, JsonValue
 from compute_sim_planes.karmada.kinds import CUSTOMIZATIONS, NAMESPACES, POLICIES
 
@@ -21,7 +21,7 @@ DEPLOYMENTS: Final = Resource(
 
 
 def a_free_definition(resource: Resource) -> JsonObject:
-    """A CRD that takes anything, keeps a status apart and defaults nothing."""
+    """A CRD with a status subresource that accepts any field and has no defaults."""
     free: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema: JsonObject = {"type": "object", "properties": {"spec": free, "status": {**free}}}
     return {
@@ -59,7 +59,7 @@ def a_namespace(name: str, labels: Mapping[str, str] | None = None) -> JsonObjec
 
 
 def a_gadget(namespace: str, name: str = "web", city: str = "DFW", size: int = 1) -> JsonObject:
-    """An object that is wanted in a city."""
+    """An object labelled with a city."""
     return {
         "apiVersion": GADGETS.api_version,
         "kind": GADGETS.kind,
@@ -71,7 +71,7 @@ def a_gadget(namespace: str, name: str = "web", city: str = "DFW", size: int = 1
 def a_policy(
     namespace: str, name: str = "city-dfw", spec: Mapping[str, JsonValue] | None = None
 ) -> JsonObject:
-    """Gadgets with a city's label go to members with that label; `spec` replaces its fields."""
+    """A policy that sends Gadgets of a city to members with its label; `spec` overrides fields."""
     matched: JsonObject = {"matchLabels": {CITY: "DFW"}}
     selector: JsonObject = {
         "apiVersion": GADGETS.api_version,
@@ -92,7 +92,7 @@ def a_policy(
 
 
 def a_customization(name: str, scripts: Mapping[str, str]) -> JsonObject:
-    """Scripts for Gadgets, by the rule they are for."""
+    """A customization with scripts for Gadgets, by rule."""
     customizations: JsonObject = {rule: {"luaScript": script} for rule, script in scripts.items()}
     return {
         "apiVersion": CUSTOMIZATIONS.api_version,

@@ -1,4 +1,4 @@
-"""The simulated form of a stack: three planes behind ports of their own, and Karmada beside."""
+"""The simulated stack: three planes behind their own ports, and Karmada."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
-from compute_sim_planes.api_server.http_server import HttpServer, route_all
-from compute_sim_planes.api_server.identity import MASTERS, Tokens, authenticated
+from compute_sim_planes.api_server.authz.identity import MASTERS, Tokens, authenticated
+from compute_sim_planes.api_server.http.server import HttpServer, route_all
+from compute_sim_planes.api_server.http.transport import Transport
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
 from compute_sim_planes.api_server.testing import ServerAddress
-from compute_sim_planes.api_server.transport import Transport
-from compute_sim_planes.client_http import HttpTransport
+from compute_sim_planes.client.http import HttpTransport
 from compute_sim_planes.crds import load_crds
-from compute_sim_planes.karmada.admission import karmada_amendments
-from compute_sim_planes.karmada.customization_review import CustomizationReviewer
-from compute_sim_planes.karmada.knobs import knobs_of_real_planes
+from compute_sim_planes.karmada.interpreter.admission import CustomizationReviewer
+from compute_sim_planes.karmada.options import real_plane_options
+from compute_sim_planes.karmada.policies.admission import karmada_amendments
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
+from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 from karmada_builders.documents import GADGETS, a_free_definition
 from karmada_builders.stack import MEMBERS
 
@@ -27,17 +27,17 @@ ADMIN = authenticated("contract-admin", MASTERS)
 
 
 class SimulatedStack:
-    """See `open_stack`."""
+    """A running stack, from `open_stack`."""
 
     def __init__(self, addresses: dict[str, ServerAddress], tokens: dict[str, Tokens]) -> None:
         self._addresses = addresses
         self._tokens = tokens
         self._transports: dict[tuple[str, str], HttpTransport] = {}
-        knobs = knobs_of_real_planes()
-        # No client can tell how often an un-join looks; the tests need not wait for it.
-        knobs.cleanup_interval = timedelta(milliseconds=200)
+        options = real_plane_options()
+        # Clients cannot observe this interval, and the tests need not wait for it.
+        options.cleanup_interval = timedelta(milliseconds=200)
         identities = SeededIdentities(secrets.randbits(64))
-        parts = KarmadaParts(SystemClock(), identities, knobs, self.reach)
+        parts = KarmadaParts(SystemClock(), identities, options, self.reach)
         self.karmada = Karmada(self.reach(self.hub.url, self.hub.token), parts)
 
     @property
@@ -54,7 +54,7 @@ class SimulatedStack:
 
     async def revoke_token(self, member: str, token: str) -> None:
         del self._tokens[member].users[token]
-        # A server that no longer takes a token ends what it opened.
+        # A server that revokes a token closes the connections opened with it.
         await self._transports.pop((self.member(member).url, token)).close()
 
     async def restart_karmada(self) -> None:
@@ -75,7 +75,7 @@ class SimulatedStack:
 
 @asynccontextmanager
 async def open_stack() -> AsyncGenerator[SimulatedStack]:
-    """Up for as long as the block runs, in its event loop."""
+    """A stack that runs for the duration of the block, in its event loop."""
     async with AsyncExitStack() as cleanup:
         addresses: dict[str, ServerAddress] = {}
         tokens: dict[str, Tokens] = {}

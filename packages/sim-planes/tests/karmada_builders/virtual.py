@@ -1,4 +1,4 @@
-"""A hub and two members in this process, under virtual time, with Karmada beside them."""
+"""A hub and two members in this process in virtual time, with Karmada."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
 
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import is_condition_true
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject
-from compute_sim_planes.karmada.admission import karmada_amendments
 from compute_sim_planes.karmada.kinds import CLUSTERS, CUSTOMIZATIONS, NAMESPACES, POLICIES
-from compute_sim_planes.karmada.knobs import Knobs
+from compute_sim_planes.karmada.options import KarmadaOptions
+from compute_sim_planes.karmada.policies.admission import karmada_amendments
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
-from compute_sim_planes.milo.conditions import holds
+from compute_sim_planes.time.clock import VirtualClock, run
 from karmada_builders.documents import (
     CITY,
     GADGETS,
@@ -28,11 +28,11 @@ from karmada_builders.documents import (
     a_namespace,
     a_policy,
 )
-from karmada_builders.hands import size_of
+from karmada_builders.fixture import size_of
 from karmada_builders.stack import MEMBERS
 
 _T = TypeVar("_T")
-Story: TypeAlias = "Callable[[World], Coroutine[object, object, None]]"
+Scenario: TypeAlias = "Callable[[World], Coroutine[object, object, None]]"
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 NS = "ns-1"
 CITIES = ("DFW", "ORD")
@@ -43,7 +43,9 @@ _PATIENCE = timedelta(seconds=60)
 class World:
     """Planes by name, a client of each, and Karmada."""
 
-    def __init__(self, clock: VirtualClock, knobs: Knobs, *, has_admission: bool) -> None:
+    def __init__(
+        self, clock: VirtualClock, options: KarmadaOptions, *, has_admission: bool
+    ) -> None:
         self.clock = clock
         self.planes: dict[str, Plane] = {}
         for name in ("hub", *MEMBERS):
@@ -55,7 +57,7 @@ class World:
             name: Client(plane.connect(), manager="test") for name, plane in self.planes.items()
         }
         self.hub = self.clients["hub"]
-        self.karmada = Karmada(self.planes["hub"].connect(), KarmadaParts(clock, clock, knobs))
+        self.karmada = Karmada(self.planes["hub"].connect(), KarmadaParts(clock, clock, options))
 
     async def open(self, definitions: Iterable[JsonObject]) -> None:
         for name, plane in self.planes.items():
@@ -80,33 +82,33 @@ class World:
 
     async def eventually(
         self,
-        look: Callable[[], Awaitable[_T]],
-        is_so: Callable[[_T], bool],
+        read: Callable[[], Awaitable[_T]],
+        predicate: Callable[[_T], bool],
         within: timedelta = _PATIENCE,
     ) -> timedelta:
-        """How long it took until a look showed what it should."""
+        """How long it took until a read returned the expected value."""
         began = self.clock.now()
         while True:
-            found = await look()
-            if is_so(found):
+            value = await read()
+            if predicate(value):
                 return self.clock.now() - began
-            assert self.clock.now() - began < within, f"after {within} still: {found!r}"
+            assert self.clock.now() - began < within, f"after {within} still: {value!r}"
             await asyncio.sleep(_POLL)
 
     def versions(self) -> dict[str, int]:
-        """How often each plane was written to."""
+        """The resourceVersion of each plane."""
         return {name: plane.state.store.revision for name, plane in self.planes.items()}
 
 
 @asynccontextmanager
 async def open_world(
     clock: VirtualClock,
-    knobs: Knobs | None = None,
+    options: KarmadaOptions | None = None,
     *,
     has_admission: bool = True,
     definitions: Iterable[JsonObject] = (a_free_definition(GADGETS),),
 ) -> AsyncGenerator[World]:
-    world = World(clock, knobs or Knobs(), has_admission=has_admission)
+    world = World(clock, options or KarmadaOptions(), has_admission=has_admission)
     try:
         await world.open(definitions)
         yield world
@@ -114,21 +116,23 @@ async def open_world(
         await world.close()
 
 
-# a story ------------------------------------------------------------------------------------------
+# running a test ----------------------------------------------------------------------------------
 
 
-def play(story: Story, knobs: Knobs | None = None, *, has_admission: bool = True) -> None:
-    """Tells a story in a world of its own."""
+def run_scenario(
+    scenario: Scenario, options: KarmadaOptions | None = None, *, has_admission: bool = True
+) -> None:
+    """Run a coroutine with a new `World` in virtual time."""
 
     async def main(clock: VirtualClock) -> None:
-        async with open_world(clock, knobs, has_admission=has_admission) as world:
-            await story(world)
+        async with open_world(clock, options, has_admission=has_admission) as world:
+            await scenario(world)
 
     run(main, seed=1, start=START)
 
 
 async def deliver(world: World) -> None:
-    """A policy and an object, until its copy is in the member."""
+    """Create a policy and an object, and wait for the copy in the member."""
     await world.hub.create(POLICIES, a_policy(NS))
     await world.hub.create(GADGETS, a_gadget(NS))
     await world.settle()
@@ -140,12 +144,12 @@ async def interpret(world: World, **scripts: str) -> None:
 
 
 def is_ready(world: World, member: str = "dfw-1") -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
-        found = await world.hub.get(CLUSTERS, member)
-        return found is not None and holds(found, "Ready")
+    async def read() -> bool:
+        existing = await world.hub.get(CLUSTERS, member)
+        return existing is not None and is_condition_true(existing, "Ready")
 
-    return look
+    return read
 
 
 def has_size(size: int) -> Callable[[JsonObject | None], bool]:
-    return lambda found: found is not None and size_of(found) == size
+    return lambda existing: existing is not None and size_of(existing) == size

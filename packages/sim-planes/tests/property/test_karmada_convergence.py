@@ -1,7 +1,7 @@
-"""Whatever is done to hub and members, in whatever order: in the end each member holds a copy of
-every object of its city as the hub has it, and no other.
+"""Convergence of Karmada: after any actions, each member has a copy of every object of its city.
 
-The wanted end is derived from what was done, not from what Karmada wrote.
+The copies equal the hub's objects, and there are no others. The expected state is derived from the
+actions, not from what Karmada wrote.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final, TypeAlias
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from karmada_builders.documents import CITY, GADGETS, a_gadget, a_policy
-from karmada_builders.hands import size_of
+from karmada_builders.fixture import size_of
 from karmada_builders.stack import MEMBERS
 from karmada_builders.virtual import CITIES, NS, World, open_world
 
-from compute_sim_planes.clock import VirtualClock, run
 from compute_sim_planes.json_types import JsonObject, JsonValue, string_at
 from compute_sim_planes.karmada.kinds import BINDINGS, POLICIES, WORKS
-from compute_sim_planes.karmada.knobs import knobs_of_real_planes
+from compute_sim_planes.karmada.options import real_plane_options
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 NAMES: Final = ("a", "b")
-SETTLE: Final = 120.0  # beyond every threshold and the longest wait, ten times over
+SETTLE: Final = 120.0  # ten times every threshold and the longest delay
 PAUSES: Final = (0.0, 0.005, 0.02, 3.0)
 
 
@@ -47,7 +47,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Somebody edits a copy in a member, or deletes it."""
+    """Edits or deletes a copy in a member."""
 
     member: str
     name: str
@@ -90,7 +90,7 @@ deeds: st.SearchStrategy[Deed] = st.one_of(
 
 @dataclass(slots=True)
 class Wanted:
-    """What should be in the end: objects by name, and where each member stands."""
+    """The expected final state: objects by name, and the state of each member."""
 
     objects: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     stands: dict[str, str | None] = field(
@@ -102,23 +102,23 @@ class Wanted:
         return {name: size for name, (city, size) in self.objects.items() if city == stand}
 
 
-async def carry_out(world: World, deed: Deed, wanted: Wanted) -> None:
+async def carry_out(world: World, deed: Deed, desired: Wanted) -> None:
     match deed:
         case Make(name, city):
-            if name not in wanted.objects:
-                wanted.objects[name] = (city, 1)
+            if name not in desired.objects:
+                desired.objects[name] = (city, 1)
                 await world.hub.create(GADGETS, a_gadget(NS, name, city))
         case Edit(name, size):
-            if name in wanted.objects:
-                wanted.objects[name] = (wanted.objects[name][0], size)
+            if name in desired.objects:
+                desired.objects[name] = (desired.objects[name][0], size)
                 await world.hub.patch(GADGETS, name, {"spec": {"size": size}}, namespace=NS)
         case Remove(name):
-            wanted.objects.pop(name, None)
+            desired.objects.pop(name, None)
             await world.hub.delete(GADGETS, name, namespace=NS)
         case Drift(member, name, is_deletion):
             await drift(world, member, name, is_deletion=is_deletion)
         case Move(member, city):
-            wanted.stands[member] = city
+            desired.stands[member] = city
             await world.karmada.label(member, {CITY: city})
         case Cut(member, is_healed):
             (world.karmada.heal if is_healed else world.karmada.cut)(member)
@@ -143,8 +143,8 @@ async def copies_in(world: World, member: str) -> dict[str, JsonValue]:
 
 
 async def begin(world: World) -> None:
-    """A policy per city, and a first object in each, so that members' copies are followed: what
-    happens to the very first one before that, Karmada never learns.
+    """Create a policy per city and a first object in each, so that members' copies are watched:
+    Karmada does not notice changes to the very first copy before that.
     """
     for city in CITIES:
         matched: JsonObject = {"matchLabels": {CITY: city}}
@@ -182,27 +182,29 @@ CUT_AND_RESTARTED: Final[list[tuple[Deed, float]]] = [
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**16),
-    story=st.lists(st.tuples(deeds, st.sampled_from(PAUSES)), max_size=14),
+    scenario=st.lists(st.tuples(deeds, st.sampled_from(PAUSES)), max_size=14),
 )
-# Cancelled in the very moment in which its watch broke, an informer once went on for ever.
-@example(seed=720, story=CUT_AND_RESTARTED)
-def test_members_converge_to_what_the_hub_wants(seed: int, story: list[tuple[Deed, float]]) -> None:
+# An informer that was cancelled while its watch broke once ran for ever.
+@example(seed=720, scenario=CUT_AND_RESTARTED)
+def test_members_converge_to_what_the_hub_wants(
+    seed: int, scenario: list[tuple[Deed, float]]
+) -> None:
     async def main(clock: VirtualClock) -> None:
-        async with open_world(clock, knobs_of_real_planes()) as world:
-            wanted = Wanted()
+        async with open_world(clock, real_plane_options()) as world:
+            desired = Wanted()
             await begin(world)
-            for deed, pause in story:
-                await carry_out(world, deed, wanted)
+            for deed, pause in scenario:
+                await carry_out(world, deed, desired)
                 await world.settle(pause)
             for member in MEMBERS:
                 world.karmada.heal(member)
             await world.settle(SETTLE)
             for member in MEMBERS:
-                assert await copies_in(world, member) == wanted.copies(member), member
+                assert await copies_in(world, member) == desired.copies(member), member
             works = await world.hub.list(WORKS)
             kept = [one for one in works.items if "first" in string_at(one, "metadata", "name")]
             assert kept == []
-            assert len((await world.hub.list(BINDINGS)).items) == len(wanted.objects)
+            assert len((await world.hub.list(BINDINGS)).items) == len(desired.objects)
             before = world.versions()
             await world.settle(SETTLE)
             assert world.versions() == before

@@ -1,4 +1,4 @@
-"""Laws of server-side apply: for any two managers and any configurations of theirs."""
+"""Laws of server-side apply for any two managers and any configurations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from compute_sim_planes.api_server.schema import compile_schema
-from compute_sim_planes.api_server.server_side_apply import (
+from compute_sim_planes.api_server.patch.server_side_apply import (
     ApplyConflictError,
     apply_configuration,
     record_update,
 )
+from compute_sim_planes.api_server.schema.compiled import compile_schema
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 
-# A busy machine is no counterexample.
+# A slow machine is no counterexample.
 LAW = settings(deadline=None, max_examples=200)
 NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 ITEM: JsonObject = {
@@ -84,21 +84,23 @@ def a_thing(spec: object) -> JsonObject:
 
 
 def applied(
-    found: JsonObject | None, wanted: JsonObject, manager: str, *, after: int = 0
+    existing: JsonObject | None, desired: JsonObject, manager: str, *, after: int = 0
 ) -> JsonObject:
     now = NOW + timedelta(minutes=after)
-    return apply_configuration(found, wanted, manager=manager, force=True, schema=SCHEMA, now=now)
+    return apply_configuration(
+        existing, desired, manager=manager, force=True, schema=SCHEMA, now=now
+    )
 
 
-def spec_of(found: JsonObject) -> JsonObject:
-    return object_at(found, "spec")
+def spec_of(existing: JsonObject) -> JsonObject:
+    return object_at(existing, "spec")
 
 
 @LAW
 @given(SPECS, SPECS, SPECS)
 def test_applying_twice_is_applying_once(first: object, other: object, second: object) -> None:
-    found = applied(applied(None, a_thing(first), "us"), a_thing(other), "them")
-    once = applied(found, a_thing(second), "us")
+    existing = applied(applied(None, a_thing(first), "us"), a_thing(other), "them")
+    once = applied(existing, a_thing(second), "us")
 
     assert applied(once, a_thing(second), "us", after=9) == once
 
@@ -106,17 +108,17 @@ def test_applying_twice_is_applying_once(first: object, other: object, second: o
 @LAW
 @given(SPECS, SPECS)
 def test_alone_the_object_is_what_was_applied_last(first: object, second: object) -> None:
-    found = applied(applied(None, a_thing(first), "us"), a_thing(second), "us", after=1)
+    existing = applied(applied(None, a_thing(first), "us"), a_thing(second), "us", after=1)
 
-    assert sorted_lists(spec_of(found)) == sorted_lists(spec_of(a_thing(second)))
+    assert sorted_lists(spec_of(existing)) == sorted_lists(spec_of(a_thing(second)))
 
 
 @LAW
 @given(SPECS, SPECS)
-def test_what_is_applied_is_there_afterwards(other: object, wanted: object) -> None:
-    found = applied(applied(None, a_thing(other), "them"), a_thing(wanted), "us")
+def test_what_is_applied_is_there_afterwards(other: object, desired: object) -> None:
+    existing = applied(applied(None, a_thing(other), "them"), a_thing(desired), "us")
 
-    assert is_within(spec_of(a_thing(wanted)), spec_of(found))
+    assert is_within(spec_of(a_thing(desired)), spec_of(existing))
 
 
 @LAW
@@ -137,13 +139,13 @@ def test_what_others_own_survives_when_we_come_and_go(other: object, ours: objec
 
 @LAW
 @given(SPECS, SPECS)
-def test_a_plain_write_is_owned_by_its_writer_and_nobody_loses_what_stayed(
+def test_a_plain_write_is_owned_by_its_writer_and_unchanged_fields_keep_their_owners(
     first: object, second: object
 ) -> None:
-    found = applied(None, a_thing(first), "us")
+    existing = applied(None, a_thing(first), "us")
     changed = record_update(
-        found,
-        {**found, "spec": spec_of(a_thing(second))},
+        existing,
+        {**existing, "spec": spec_of(a_thing(second))},
         manager="them",
         now=NOW,
         subresource="",
@@ -151,14 +153,14 @@ def test_a_plain_write_is_owned_by_its_writer_and_nobody_loses_what_stayed(
     )
     given_up = applied(changed, a_thing({}), "us")
 
-    # What the plain writer changed is his: our leaving takes only what he left untouched.
+    # The writer owns what it changed: giving up our fields removes only the others.
     assert is_within(spec_of(given_up), spec_of(changed))
     managers = {string_at(e, "manager") for e in objects_at(given_up, "metadata", "managedFields")}
     assert "us" not in managers
 
 
 def sorted_lists(value: JsonValue) -> JsonValue:
-    """Merged lists may come in another order; what they hold is what counts."""
+    """Merged lists may have another order; only their content is compared."""
     if isinstance(value, dict):
         return {key: sorted_lists(inner) for key, inner in value.items() if key != "whole"}
     if isinstance(value, list):

@@ -1,15 +1,15 @@
-"""Laws that patches obey for all objects, not only for those somebody thought of."""
+"""Laws of patches for all objects."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compute_sim_planes.api_server.patches import json_patch, merge_patch
+from compute_sim_planes.api_server.patch.json_patch import json_patch, merge_patch
 from compute_sim_planes.json_copies import copy_object
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
-# A busy machine is no counterexample.
+# A slow machine is no counterexample.
 LAW = settings(deadline=None, max_examples=200)
 
 SCALARS: st.SearchStrategy[JsonValue] = st.one_of(
@@ -27,14 +27,14 @@ OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(KEYS, VALUES, max_size=
 
 
 def derive_merge_patch(before: JsonObject, after: JsonObject) -> JsonObject:
-    """The patch that leads from one to the other, found without looking at `merge_patch`."""
+    """The patch from one object to the other, derived without `merge_patch`."""
     patch: JsonObject = {key: None for key in before if key not in after}
-    for key, wanted in after.items():
-        found = before.get(key)
-        if isinstance(found, dict) and isinstance(wanted, dict):
-            patch[key] = derive_merge_patch(found, wanted)
-        elif key not in before or found != wanted or type(found) is not type(wanted):
-            patch[key] = wanted
+    for key, desired in after.items():
+        current = before.get(key)
+        if isinstance(current, dict) and isinstance(desired, dict):
+            patch[key] = derive_merge_patch(current, desired)
+        elif key not in before or current != desired or type(current) is not type(desired):
+            patch[key] = desired
     return patch
 
 
@@ -48,8 +48,10 @@ def test_a_derived_merge_patch_leads_from_one_object_to_the_other(
 
 @LAW
 @given(OBJECTS, OBJECTS)
-def test_a_merge_patch_applied_twice_is_applied_once(found: JsonObject, patch: JsonObject) -> None:
-    once = merge_patch(found, patch)
+def test_a_merge_patch_applied_twice_is_applied_once(
+    existing: JsonObject, patch: JsonObject
+) -> None:
+    once = merge_patch(existing, patch)
 
     assert merge_patch(once, patch) == once
 
@@ -57,32 +59,32 @@ def test_a_merge_patch_applied_twice_is_applied_once(found: JsonObject, patch: J
 @LAW
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_changes_no_key_it_does_not_name(
-    found: JsonObject, patch: JsonObject
+    existing: JsonObject, patch: JsonObject
 ) -> None:
-    merged = merge_patch(found, patch)
+    merged = merge_patch(existing, patch)
 
     assert {k: v for k, v in merged.items() if k not in patch} == {
-        k: v for k, v in found.items() if k not in patch
+        k: v for k, v in existing.items() if k not in patch
     }
 
 
 @LAW
 @given(OBJECTS, KEYS, VALUES)
 def test_what_is_added_passes_its_test_and_removing_it_restores_the_rest(
-    found: JsonObject, key: str, value: JsonValue
+    existing: JsonObject, key: str, value: JsonValue
 ) -> None:
     path = "/" + key.replace("~", "~0").replace("/", "~1")
-    before = copy_object(found)
+    before = copy_object(existing)
 
     patched = json_patch(
-        found,
+        existing,
         [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}],
     )
     restored = json_patch(patched, [{"op": "remove", "path": path}])
 
     assert patched[key] == value
     assert restored == {k: v for k, v in before.items() if k != key}
-    assert found == before
+    assert existing == before
 
 
 @LAW

@@ -1,6 +1,4 @@
-"""Whatever is done to a store, its past can be told from its history, and a watch from any point on
-leads to the present.
-"""
+"""Properties of a store's history: it contains every earlier state, and any watch leads to now."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.api_server.storage.records import ChangeType
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.json_types import JsonValue
@@ -32,23 +30,23 @@ class StillClock:
         return NOW
 
 
-# A step puts a text under a name, or removes what is there.
+# A step stores a text under a name, or removes it.
 steps = st.lists(
     st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 9))), max_size=30
 )
 
 
 def carry_out(store: Store, name: str, value: int | None) -> None:
-    found = store.get(NOTES, "", name)
+    existing = store.get(NOTES, "", name)
     if value is None:
-        if found is not None:
-            store.remove(found, "us")
+        if existing is not None:
+            store.remove(existing, "us")
         return
-    wanted: dict[str, JsonValue] = {"metadata": {"name": name, "uid": name}, "value": value}
-    if found is None:
-        store.add(KIND, wanted, "us")
+    desired: dict[str, JsonValue] = {"metadata": {"name": name, "uid": name}, "value": value}
+    if existing is None:
+        store.add(KIND, desired, "us")
     else:
-        store.replace(found, KIND, wanted, "us")
+        store.replace(existing, KIND, desired, "us")
 
 
 def present(store: Store) -> dict[str, JsonValue]:

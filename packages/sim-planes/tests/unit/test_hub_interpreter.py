@@ -1,4 +1,4 @@
-"""The very script that ships in `deploy/hub/interpreter`, run in Karmada's sandbox."""
+"""The script that ships in `deploy/hub/interpreter`, run in Karmada's sandbox."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import yaml
 from lupa import lua51
 
 from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
-from compute_sim_planes.karmada.interpreter import Interpreter, StatusItem
-from compute_sim_planes.karmada.lua_sandbox import LuaSandbox, ScriptError
+from compute_sim_planes.karmada.interpreter.customization import Interpreter, StatusItem
+from compute_sim_planes.karmada.interpreter.lua_sandbox import LuaSandbox, ScriptError
 
 MANIFEST = Path(__file__).parents[4] / "deploy/hub/interpreter/workloaddeployment.yaml"
 NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
@@ -72,7 +72,7 @@ def a_cell_status(
     answers_to: int = 7,
     **changed: JsonValue,
 ) -> JsonObject:
-    told: list[JsonValue] = list(conditions)
+    entries: list[JsonValue] = list(conditions)
     status: JsonObject = {
         "replicas": replicas,
         "currentReplicas": replicas,
@@ -82,7 +82,7 @@ def a_cell_status(
         "observedGeneration": 3,
         "observedTemplateGeneration": answers_to,
         "location": {"name": "us-dallas-1", "namespace": ""},
-        "conditions": told,
+        "conditions": entries,
     }
     return {**status, **changed}
 
@@ -127,12 +127,12 @@ def aggregated(
 
 
 def condition(status: JsonObject, kind: str) -> JsonObject:
-    found = [entry for entry in objects_at(status, "conditions") if entry["type"] == kind]
-    assert len(found) == 1, f"{kind} stands {len(found)} times"
-    return found[0]
+    entries = [entry for entry in objects_at(status, "conditions") if entry["type"] == kind]
+    assert len(entries) == 1, f"{kind} stands {len(entries)} times"
+    return entries[0]
 
 
-def told(status: JsonObject, kind: str) -> tuple[str, str, str]:
+def condition_text(status: JsonObject, kind: str) -> tuple[str, str, str]:
     entry = condition(status, kind)
     return string_at(entry, "status"), string_at(entry, "reason"), string_at(entry, "message")
 
@@ -146,13 +146,13 @@ def counters(status: JsonObject) -> list[JsonValue]:
     ("items", "reason"),
     [(None, "NoCellPlaced"), ([], "NoCellPlaced"), ([silent("dfw-1")], "CellsSilent")],
 )
-def test_without_history_nobody_reporting_means_zeros(
+def test_without_history_and_reports_all_counters_are_zero(
     interpreter: Interpreter, items: Sequence[StatusItem] | None, reason: str
 ) -> None:
     status = aggregated(interpreter, items)
     assert counters(status) == [0, 0, 0, 0, 0]
     assert status["observedGeneration"] == 0
-    assert told(status, "CellsReporting") == ("False", reason, "")
+    assert condition_text(status, "CellsReporting") == ("False", reason, "")
     assert len(objects_at(status, "conditions")) == 1
     assert aggregated(interpreter, items, status) == status
 
@@ -161,9 +161,17 @@ def test_without_history_nobody_reporting_means_zeros(
 def test_one_cell_speaks_for_itself(interpreter: Interpreter) -> None:
     status = aggregated(interpreter, [reports("dfw-1")])
     assert counters(status) == [2, 2, 2, 2, 2]
-    assert told(status, "Available") == ("True", "StableInstanceFound", "2/2 instances are ready")
-    assert told(status, "Ready") == ("True", "ReplicasAvailable", "2/2 replicas available")
-    assert told(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1")
+    assert condition_text(status, "Available") == (
+        "True",
+        "StableInstanceFound",
+        "2/2 instances are ready",
+    )
+    assert condition_text(status, "Ready") == (
+        "True",
+        "ReplicasAvailable",
+        "2/2 replicas available",
+    )
+    assert condition_text(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1")
     assert status["location"] == {"name": "us-dallas-1", "namespace": ""}
     assert all(entry["observedGeneration"] == 7 for entry in objects_at(status, "conditions"))
 
@@ -173,8 +181,12 @@ def test_two_cells_are_summed_and_one_available_is_enough(interpreter: Interpret
     down = a_cell_status(blocked("ImageUnavailable"), 2, ready=0)
     status = aggregated(interpreter, [reports("dfw-1", down), reports("dfw-2")])
     assert counters(status) == [4, 4, 4, 4, 2]
-    assert told(status, "Available") == ("True", "StableInstanceFound", "2/4 instances are ready")
-    assert told(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1,dfw-2")
+    assert condition_text(status, "Available") == (
+        "True",
+        "StableInstanceFound",
+        "2/4 instances are ready",
+    )
+    assert condition_text(status, "CellsReporting") == ("True", "AllCellsReport", "dfw-1,dfw-2")
 
 
 def test_a_location_that_cells_disagree_on_is_left_out(interpreter: Interpreter) -> None:
@@ -189,11 +201,15 @@ def test_the_higher_rank_wins_and_ties_go_by_cluster_name(interpreter: Interpret
     image = a_cell_status(blocked("ImageUnavailable"), ready=0)
     status = aggregated(interpreter, [reports("dfw-1", quota), reports("dfw-2", image)])
     for kind in ("Available", "Ready", "ReplicasReady"):
-        assert told(status, kind) == ("False", "ImageUnavailable", "ImageUnavailable here")
+        assert condition_text(status, kind) == (
+            "False",
+            "ImageUnavailable",
+            "ImageUnavailable here",
+        )
     crash = a_cell_status(blocked("InstanceCrashing"), ready=0)
     status = aggregated(interpreter, [reports("dfw-2", crash), reports("dfw-1", image)])
-    assert told(status, "Available")[1] == "ImageUnavailable"
-    assert told(status, "Ready")[1] == "ImageUnavailable"
+    assert condition_text(status, "Available")[1] == "ImageUnavailable"
+    assert condition_text(status, "Ready")[1] == "ImageUnavailable"
 
 
 @pytest.mark.spec("M-53")
@@ -201,16 +217,16 @@ def test_false_comes_before_unknown_of_the_same_rank(interpreter: Interpreter) -
     unknown = a_cell_status(blocked("InstancesProvisioning", "Unknown"), ready=0)
     false = a_cell_status(blocked("InstancesProvisioning", "False"), ready=0)
     status = aggregated(interpreter, [reports("dfw-1", unknown), reports("dfw-2", false)])
-    assert told(status, "Ready")[0] == "False"
+    assert condition_text(status, "Ready")[0] == "False"
 
 
 @pytest.mark.spec("M-53")
 def test_ready_needs_every_cell_to_be_ready_and_to_report(interpreter: Interpreter) -> None:
     both = aggregated(interpreter, [reports("dfw-1"), reports("dfw-2")])
-    assert told(both, "Ready")[0] == "True"
+    assert condition_text(both, "Ready")[0] == "True"
     one_silent = aggregated(interpreter, [reports("dfw-1"), silent("dfw-2")])
-    assert told(one_silent, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
-    assert told(one_silent, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
+    assert condition_text(one_silent, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
+    assert condition_text(one_silent, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
 
 
 @pytest.mark.spec("M-54")
@@ -227,7 +243,11 @@ def test_what_does_not_report_counts_neither_in_numbers_nor_in_available(
 ) -> None:
     status = aggregated(interpreter, [reports("dfw-1"), other])
     assert counters(status) == [2, 2, 2, 2, 2]
-    assert told(status, "Available") == ("True", "StableInstanceFound", "2/2 instances are ready")
+    assert condition_text(status, "Available") == (
+        "True",
+        "StableInstanceFound",
+        "2/2 instances are ready",
+    )
 
 
 @pytest.mark.spec("M-55")
@@ -238,13 +258,13 @@ def test_a_cell_that_falls_silent_keeps_what_is_known_to_run(interpreter: Interp
     assert condition(status, "Available") == condition(running, "Available")
     assert status["observedGeneration"] == 7
     assert status["location"] == running["location"]
-    assert told(status, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
-    assert told(status, "ReplicasReady")[0] == "Unknown"
-    assert told(status, "CellsReporting") == ("Unknown", "CellsSilent", "dfw-1")
+    assert condition_text(status, "Ready") == ("Unknown", "InstancesProvisioning", NOT_ACCEPTED)
+    assert condition_text(status, "ReplicasReady")[0] == "Unknown"
+    assert condition_text(status, "CellsReporting") == ("Unknown", "CellsSilent", "dfw-1")
     assert condition(status, "Ready")["lastTransitionTime"] == "2026-06-20T09:00:00Z"
     assert aggregated(interpreter, [silent("dfw-1")], status, generation=8) == status
     back = aggregated(interpreter, [reports("dfw-1", a_cell_status(answers_to=8))], status, 8)
-    assert told(back, "Ready")[0] == "True"
+    assert condition_text(back, "Ready")[0] == "True"
     assert back["observedGeneration"] == 8
 
 
@@ -275,10 +295,10 @@ def test_the_generation_moves_when_every_reporting_cell_acted_on_it(
     assert all(entry["observedGeneration"] == 8 for entry in objects_at(status, "conditions"))
 
 
-def test_an_edit_and_its_undoing_are_told_by_the_hub_generation_alone(
+def test_an_edit_and_its_revert_are_distinguished_by_the_hub_generation_alone(
     interpreter: Interpreter,
 ) -> None:
-    # A→B→A on the hub: generation 9, the cell's own stays 3, and the annotation it echoes is 9.
+    # A→B→A on the hub: generation 9, the cell's own stays 3, and the annotation it copies is 9.
     old = aggregated(interpreter, [reports("dfw-1")])
     status = aggregated(interpreter, [reports("dfw-1", a_cell_status(answers_to=9))], old, 9)
     assert status["observedGeneration"] == 9
@@ -308,12 +328,12 @@ def test_the_time_stays_when_only_the_winning_cell_changes(interpreter: Interpre
 def test_the_status_of_a_former_deployment_never_counts(
     interpreter: Interpreter, echo: str
 ) -> None:
-    # As a copy that terminates reports: it wants nothing, has nothing, and so is ready.
+    # The report of a terminating copy: nothing desired, nothing there, and so ready.
     former = a_cell_status(READY, 0, observedTemplateUID=echo)
     status = aggregated(interpreter, [reports("dfw-1", former)])
     for kind in ("Available", "Ready", "ReplicasReady"):
-        assert told(status, kind) == ("False", "InstancesProvisioning", FORMER)
-    assert told(status, "CellsReporting") == ("False", "CellsSilent", "")
+        assert condition_text(status, kind) == ("False", "InstancesProvisioning", FORMER)
+    assert condition_text(status, "CellsReporting") == ("False", "CellsSilent", "")
     assert counters(status) == [0, 0, 0, 0, 0]
     assert status["observedGeneration"] == 0
     assert status["observedTemplateUID"] == ("" if len(echo) > 64 else echo)
@@ -329,7 +349,11 @@ def test_a_former_deployment_gives_way_to_the_one_of_its_name(interpreter: Inter
     assert [entry["type"] for entry in objects_at(delivered, "conditions")] == ["CellsReporting"]
     new = a_cell_status(observedTemplateUID=UID)
     status = aggregated(interpreter, [reports("dfw-1", new)], delivered)
-    assert told(status, "Ready") == ("True", "ReplicasAvailable", "2/2 replicas available")
+    assert condition_text(status, "Ready") == (
+        "True",
+        "ReplicasAvailable",
+        "2/2 replicas available",
+    )
     assert status["observedTemplateUID"] == UID
 
 
@@ -338,7 +362,7 @@ def test_a_copy_deleted_on_its_cell_is_not_kept_as_a_silent_one(interpreter: Int
     running = aggregated(interpreter, [reports("dfw-1", a_cell_status(observedTemplateUID=UID))])
     going = a_cell_status(READY, 0, observedTemplateUID="")
     status = aggregated(interpreter, [reports("dfw-1", going)], running)
-    assert told(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
+    assert condition_text(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
     assert counters(status) == [0, 0, 0, 0, 0]
 
 
@@ -350,9 +374,9 @@ def test_beside_a_former_deployment_another_cell_counts_and_ready_waits(
     former = a_cell_status(READY, 0, observedTemplateUID="")
     status = aggregated(interpreter, [reports("dfw-1", new), reports("dfw-2", former)])
     assert counters(status) == [2, 2, 2, 2, 2]
-    assert told(status, "Available")[0] == "True"
-    assert told(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
-    assert told(status, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
+    assert condition_text(status, "Available")[0] == "True"
+    assert condition_text(status, "Ready") == ("False", "InstancesProvisioning", FORMER)
+    assert condition_text(status, "CellsReporting") == ("False", "CellsSilent", "dfw-1")
     assert "observedTemplateUID" not in status
 
 
@@ -363,7 +387,7 @@ def test_a_cell_of_an_older_version_counts_as_before(
 ) -> None:
     older = a_cell_status() if echo is None else a_cell_status(observedTemplateUID=echo)
     status = aggregated(interpreter, [reports("dfw-1", older)])
-    assert told(status, "Ready")[0] == "True"
+    assert condition_text(status, "Ready")[0] == "True"
     assert "observedTemplateUID" not in status
 
 
@@ -391,7 +415,7 @@ def test_a_schema_default_is_no_history(interpreter: Interpreter) -> None:
     pending = a_condition("Ready", "Unknown", "Pending", "Waiting for controller")
     default = a_cell_status((pending,), 0, observedGeneration=0)
     status = aggregated(interpreter, [silent("dfw-1")], default)
-    assert told(status, "CellsReporting") == ("False", "CellsSilent", "")
+    assert condition_text(status, "CellsReporting") == ("False", "CellsSilent", "")
     assert [entry["type"] for entry in objects_at(status, "conditions")] == ["CellsReporting"]
 
 
@@ -405,7 +429,7 @@ def test_a_malformed_cell_status_breaks_nothing(
     odd = a_cell_status(readyReplicas="many") | {"conditions": conditions}
     status = aggregated(interpreter, [reports("dfw-1", odd)])
     assert status["readyReplicas"] == 0
-    assert told(status, "CellsReporting")[0] == "True"
+    assert condition_text(status, "CellsReporting")[0] == "True"
 
 
 @pytest.mark.parametrize(
@@ -452,7 +476,7 @@ def test_a_field_name_with_a_path_character_fails_as_it_does_in_karmada() -> Non
 
 # --- work ----------------------------------------------------------------------------------------
 
-# Counts the instructions of one aggregation, in hundreds, by Lua's own count hook.
+# Counts the instructions of one aggregation, in hundreds, with Lua's count hook.
 WORK = """
 function Work(types)
   local conditions = {}
@@ -511,6 +535,6 @@ def test_the_texts_of_a_condition_are_bounded(interpreter: Interpreter) -> None:
         a_condition("T" * 317, "True"),
     )
     status = aggregated(interpreter, [reports("dfw-1", a_cell_status(told_by_cell))])
-    assert told(status, "Ready") == ("Unknown", "Unknown", "m" * 4_096)
+    assert condition_text(status, "Ready") == ("Unknown", "Unknown", "m" * 4_096)
     kinds = [entry["type"] for entry in objects_at(status, "conditions")]
     assert kinds == ["CellsReporting", "Ready"]

@@ -1,17 +1,23 @@
-"""What the simulated Karmada decides without asking anybody: names, matches, claims, placements,
-documents.
-"""
+"""Pure functions of the simulated Karmada: names, matching, claims, placement, documents."""
 
 from __future__ import annotations
 
 import pytest
 from karmada_builders.documents import CITY, GADGETS, a_gadget, a_namespace, a_policy
 
-from compute_sim_planes.api_server.sources import SeededIdentities
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
-from compute_sim_planes.karmada.admission import complete_policy
-from compute_sim_planes.karmada.binding_status import summarise_work
-from compute_sim_planes.karmada.bindings import derive_binding, has_other_owner, renew_binding
+from compute_sim_planes.karmada.bindings.placement import (
+    AFFINITY_MISMATCH,
+    API_NOT_SERVED,
+    choose_clusters,
+)
+from compute_sim_planes.karmada.bindings.resource_binding import (
+    derive_binding,
+    has_other_owner,
+    update_binding,
+)
+from compute_sim_planes.karmada.bindings.status_controller import summarise_work
+from compute_sim_planes.karmada.bindings.works import plan_namespace_work, plan_work
 from compute_sim_planes.karmada.claims import Claim, claim_of, find_claim, with_claim, without_claim
 from compute_sim_planes.karmada.kinds import (
     CLUSTER_POLICIES,
@@ -24,8 +30,7 @@ from compute_sim_planes.karmada.kinds import (
     POLICY_ID,
     TEMPLATE_GENERATION,
 )
-from compute_sim_planes.karmada.matching import Match, choose_policy, match_selectors
-from compute_sim_planes.karmada.member_copies import retain_member_fields
+from compute_sim_planes.karmada.members.copies import retain_member_fields
 from compute_sim_planes.karmada.metadata import (
     annotations_of,
     finalizers_of,
@@ -38,8 +43,13 @@ from compute_sim_planes.karmada.names import (
     find_cluster,
     is_propagated,
 )
-from compute_sim_planes.karmada.placement import NOT_MEANT, NOT_SERVED, choose_clusters
-from compute_sim_planes.karmada.works import plan_namespace_work, plan_work
+from compute_sim_planes.karmada.policies.admission import complete_policy
+from compute_sim_planes.karmada.policies.matching import (
+    MatchPriority,
+    choose_policy,
+    match_selectors,
+)
+from compute_sim_planes.time.sources import SeededIdentities
 
 NS = "ns-1"
 CLAIM = Claim("id-1", NS, "policy")
@@ -75,7 +85,7 @@ def test_namespaces_of_the_hub_itself_are_not_propagated(namespace: str, is_it: 
     assert is_propagated(namespace) is is_it
 
 
-def test_an_execution_space_tells_its_cluster() -> None:
+def test_an_execution_space_names_its_cluster() -> None:
     assert find_cluster("karmada-es-dfw-1") == "dfw-1"
     assert find_cluster("dfw-1") == ""
 
@@ -95,34 +105,34 @@ LABELS: JsonObject = {"matchLabels": {CITY: "DFW"}}
 
 
 @pytest.mark.parametrize(
-    ("selector", "wanted"),
+    ("selector", "expected"),
     [
-        ({}, Match.ALL),
-        ({"labelSelector": LABELS}, Match.LABELS),
-        ({"labelSelector": {"matchLabels": {CITY: "dfw"}}}, Match.NOT),
-        ({"name": "web"}, Match.NAME),
-        ({"name": "other"}, Match.NOT),
-        ({"name": "web", "labelSelector": {"matchLabels": {CITY: "ORD"}}}, Match.NAME),
-        ({"namespace": NS}, Match.ALL),
-        ({"namespace": "ns-2"}, Match.NOT),
-        ({"kind": "Widget"}, Match.NOT),
-        ({"apiVersion": "v1"}, Match.NOT),
+        ({}, MatchPriority.ALL),
+        ({"labelSelector": LABELS}, MatchPriority.LABELS),
+        ({"labelSelector": {"matchLabels": {CITY: "dfw"}}}, MatchPriority.NOT),
+        ({"name": "web"}, MatchPriority.NAME),
+        ({"name": "other"}, MatchPriority.NOT),
+        ({"name": "web", "labelSelector": {"matchLabels": {CITY: "ORD"}}}, MatchPriority.NAME),
+        ({"namespace": NS}, MatchPriority.ALL),
+        ({"namespace": "ns-2"}, MatchPriority.NOT),
+        ({"kind": "Widget"}, MatchPriority.NOT),
+        ({"apiVersion": "v1"}, MatchPriority.NOT),
     ],
 )
 def test_a_selector_means_an_object_more_or_less_closely(
-    selector: JsonObject, wanted: Match
+    selector: JsonObject, expected: MatchPriority
 ) -> None:
     spec: JsonObject = {"resourceSelectors": [{**SELECTOR, **selector}]}
-    assert match_selectors(a_gadget(NS), a_policy(NS, "p", spec)) is wanted
+    assert match_selectors(a_gadget(NS), a_policy(NS, "p", spec)) is expected
 
 
 def test_the_closest_of_several_selectors_counts() -> None:
     spec: JsonObject = {"resourceSelectors": [{**SELECTOR}, {**SELECTOR, "name": "web"}]}
-    assert match_selectors(a_gadget(NS), a_policy(NS, "p", spec)) is Match.NAME
+    assert match_selectors(a_gadget(NS), a_policy(NS, "p", spec)) is MatchPriority.NAME
 
 
 @pytest.mark.parametrize(
-    ("policies", "wanted"),
+    ("policies", "expected"),
     [
         ((selecting("b"), selecting("a")), "a"),
         ((selecting("a"), selecting("b", labelSelector=LABELS)), "b"),
@@ -132,10 +142,10 @@ def test_the_closest_of_several_selectors_counts() -> None:
     ],
 )
 def test_priority_then_closeness_then_name_decide(
-    policies: tuple[JsonObject, ...], wanted: str
+    policies: tuple[JsonObject, ...], expected: str
 ) -> None:
     chosen = choose_policy(a_gadget(NS), policies)
-    assert string_at(chosen, "metadata", "name") == wanted
+    assert string_at(chosen, "metadata", "name") == expected
 
 
 def test_a_policy_that_is_going_claims_nothing() -> None:
@@ -171,8 +181,8 @@ def test_a_claim_of_another_policy_replaces_the_one_before() -> None:
 def test_a_cluster_policy_claims_by_name_alone() -> None:
     policy = a_policy("", "all")
     policy["kind"] = CLUSTER_POLICIES.kind
-    wanted = complete_policy(None, policy, SeededIdentities(1))
-    claim = claim_of(wanted)
+    completed = complete_policy(None, policy, SeededIdentities(1))
+    claim = claim_of(completed)
     assert (claim.namespace, claim.name) == ("", "all")
     assert claim.permanent_id
 
@@ -181,10 +191,10 @@ def test_a_cluster_policy_claims_by_name_alone() -> None:
 
 
 def test_a_new_policy_gets_an_id_a_finalizer_and_the_namespace_of_its_selectors() -> None:
-    wanted = complete_policy(None, a_policy(NS), SeededIdentities(1))
-    assert labels_of(wanted)[POLICY_ID]
-    assert finalizers_of(wanted) == [POLICY_FINALIZER]
-    selectors = objects_at(wanted, "spec", "resourceSelectors")
+    completed = complete_policy(None, a_policy(NS), SeededIdentities(1))
+    assert labels_of(completed)[POLICY_ID]
+    assert finalizers_of(completed) == [POLICY_FINALIZER]
+    selectors = objects_at(completed, "spec", "resourceSelectors")
     assert [string_at(one, "namespace") for one in selectors] == [NS]
 
 
@@ -196,9 +206,9 @@ def test_a_complete_policy_is_left_as_the_very_same_value() -> None:
 
 def test_an_update_takes_no_new_id() -> None:
     stripped = a_policy(NS)
-    wanted = complete_policy(a_policy(NS), stripped, SeededIdentities(1))
-    assert labels_of(wanted) == {}
-    assert finalizers_of(wanted) == []
+    completed = complete_policy(a_policy(NS), stripped, SeededIdentities(1))
+    assert labels_of(completed) == {}
+    assert finalizers_of(completed) == []
 
 
 # placement ----------------------------------------------------------------------------------------
@@ -232,21 +242,21 @@ def test_every_cluster_that_fits_is_chosen() -> None:
     assert choose_clusters(a_binding(), clusters).clusters == ("dfw-1", "dfw-2")
 
 
-def test_no_fit_is_told_as_karmada_tells_it() -> None:
+def test_no_fit_is_reported_with_karmadas_message() -> None:
     choice = choose_clusters(a_binding(), (a_cluster("ord-1", "ORD"), a_cluster("x", "dfw")))
     assert choice.clusters == ()
-    assert choice.complaint == f"0/2 clusters are available: 2 {NOT_MEANT}."
+    assert choice.failure == f"0/2 clusters are available: 2 {AFFINITY_MISMATCH}."
 
 
-def test_no_clusters_at_all_is_told_too() -> None:
+def test_no_clusters_at_all_is_reported_too() -> None:
     choice = choose_clusters(a_binding(), ())
-    assert choice.complaint == "0/0 clusters are available: no cluster exists."
+    assert choice.failure == "0/0 clusters are available: no cluster exists."
 
 
 def test_a_taint_keeps_new_objects_away_and_leaves_those_that_are_there() -> None:
     tainted = a_cluster("dfw-1", taints=[TAINT])
     refused = choose_clusters(a_binding(), (tainted,))
-    assert "untolerated taint {cluster.karmada.io/not-ready:NoSchedule}" in refused.complaint
+    assert "untolerated taint {cluster.karmada.io/not-ready:NoSchedule}" in refused.failure
     assert choose_clusters(a_binding("dfw-1"), (tainted,)).clusters == ("dfw-1",)
 
 
@@ -270,7 +280,7 @@ def test_a_toleration_bears_a_taint(toleration: JsonObject, is_borne: bool) -> N
 def test_a_cluster_must_serve_the_kind_unless_it_is_chosen_already() -> None:
     cluster = a_cluster("dfw-1")
     cluster["status"] = {}
-    assert NOT_SERVED in choose_clusters(a_binding(), (cluster,)).complaint
+    assert API_NOT_SERVED in choose_clusters(a_binding(), (cluster,)).failure
     assert choose_clusters(a_binding("dfw-1"), (cluster,)).clusters == ("dfw-1",)
 
 
@@ -279,7 +289,7 @@ def test_affinity_is_asked_of_chosen_clusters_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("affinity", "wanted"),
+    ("affinity", "expected"),
     [
         ({"clusterNames": ["dfw-1"]}, ("dfw-1",)),
         ({"exclude": ["dfw-1"]}, ("dfw-2",)),
@@ -287,9 +297,9 @@ def test_affinity_is_asked_of_chosen_clusters_too() -> None:
         ({}, ("dfw-1", "dfw-2")),
     ],
 )
-def test_clusters_are_meant_by_name(affinity: JsonObject, wanted: tuple[str, ...]) -> None:
+def test_clusters_are_meant_by_name(affinity: JsonObject, expected: tuple[str, ...]) -> None:
     clusters = (a_cluster("dfw-1"), a_cluster("dfw-2"))
-    assert choose_clusters(a_binding(clusterAffinity=affinity), clusters).clusters == wanted
+    assert choose_clusters(a_binding(clusterAffinity=affinity), clusters).clusters == expected
 
 
 def test_a_cluster_that_is_going_is_not_chosen() -> None:
@@ -322,10 +332,10 @@ def test_a_binding_renewed_keeps_where_it_was_scheduled_to() -> None:
     binding = derive_binding(template, a_policy(NS), CLAIM, "id-2")
     object_at(binding, "spec")["clusters"] = [{"name": "dfw-1"}]
     changed = a_policy(NS, spec={"conflictResolution": "Abort"})
-    renewed = renew_binding(binding, template, changed, CLAIM)
+    renewed = update_binding(binding, template, changed, CLAIM)
     assert objects_at(renewed, "spec", "clusters") == [{"name": "dfw-1"}]
     assert string_at(renewed, "spec", "conflictResolution") == "Abort"
-    assert renew_binding(renewed, template, changed, CLAIM) == renewed
+    assert update_binding(renewed, template, changed, CLAIM) == renewed
 
 
 def test_a_binding_of_an_object_of_the_same_name_that_is_gone_is_another_owners() -> None:
@@ -347,7 +357,7 @@ def test_a_manifest_is_the_template_without_what_belongs_to_the_hub() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "policy", "wanted"),
+    ("annotation", "policy", "expected"),
     [
         ("", "Abort", "abort"),
         ("", "Overwrite", "overwrite"),
@@ -357,15 +367,15 @@ def test_a_manifest_is_the_template_without_what_belongs_to_the_hub() -> None:
     ],
 )
 def test_the_word_of_a_template_counts_more_than_the_policys(
-    said: str, policy: str, wanted: str
+    annotation: str, policy: str, expected: str
 ) -> None:
     template = a_stored_gadget()
-    if said:
-        template = with_metadata(template, annotations={CONFLICT_RESOLUTION: said})
+    if annotation:
+        template = with_metadata(template, annotations={CONFLICT_RESOLUTION: annotation})
     spec: JsonObject = {"conflictResolution": policy}
     binding = derive_binding(template, a_policy(NS, spec=spec), CLAIM, "id-2")
     plan = plan_work(template, binding, "dfw-1")
-    assert plan.annotations[CONFLICT_RESOLUTION] == wanted
+    assert plan.annotations[CONFLICT_RESOLUTION] == expected
 
 
 def test_the_work_of_a_namespace_goes_with_it() -> None:
@@ -377,7 +387,7 @@ def test_the_work_of_a_namespace_goes_with_it() -> None:
 
 
 def test_members_keep_what_they_added_and_lose_what_the_hub_took_away() -> None:
-    found = with_metadata(
+    existing = with_metadata(
         a_gadget(NS),
         labels={"sent": "1", "theirs": "1"},
         annotations={
@@ -388,9 +398,9 @@ def test_members_keep_what_they_added_and_lose_what_the_hub_took_away() -> None:
         },
         finalizers=("a/held",),
     )
-    object_at(found, "metadata")["resourceVersion"] = "9"
-    wanted = with_metadata(a_gadget(NS, size=2), annotations={"fresh": "1"})
-    kept = retain_member_fields(wanted, found)
+    object_at(existing, "metadata")["resourceVersion"] = "9"
+    desired = with_metadata(a_gadget(NS, size=2), annotations={"fresh": "1"})
+    kept = retain_member_fields(desired, existing)
     assert labels_of(kept) == {CITY: "DFW", "theirs": "1"}
     assert annotations_of(kept)["own"] == "1"
     assert annotations_of(kept)["fresh"] == "1"
@@ -408,7 +418,7 @@ def a_work(applied: str, message: str = "") -> JsonObject:
     }
 
 
-def test_a_work_that_is_not_applied_says_nothing_of_what_it_holds() -> None:
+def test_a_work_that_is_not_applied_reports_no_status() -> None:
     item = summarise_work(a_work("False", "no"))
     assert item.as_json() == {
         "clusterName": "dfw-1",
@@ -417,7 +427,7 @@ def test_a_work_that_is_not_applied_says_nothing_of_what_it_holds() -> None:
     }
 
 
-def test_a_work_that_is_applied_says_what_the_member_said() -> None:
+def test_an_applied_work_reports_the_status_of_the_member() -> None:
     item = summarise_work(a_work("True"))
     assert item.as_json() == {
         "clusterName": "dfw-1",

@@ -1,9 +1,9 @@
-"""Takes the simulated Karmada through the steps of a recording of the real one, and compares.
+"""Replays the steps of a recording of a real Karmada on the simulated one, and compares.
 
-After every step each object the recording tells of must be on its plane as it was there, metadata,
-spec and status, and no other; what happened on the way must have had its cause before it. Left out
-is what belongs to one run: UIDs, versions, times, and how often an event was repeated. Hub status
-is compared in short, since the recording was made with a trial of the script.
+After every step the planes must have exactly the recorded objects with metadata, spec and status,
+and linked writes must be in the recorded order. UIDs, versions, times and event counts are ignored.
+Hub status is compared in short form, because the recording was made with a trial version of the
+script.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ import orjson
 import pytest
 from karmada_builders.documents import CITY, DEPLOYMENTS, a_free_definition
 
+from compute_sim_planes.api_server.manifests import apply_manifests, read_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests, read_manifests
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import (
     JsonObject,
@@ -34,7 +33,6 @@ from compute_sim_planes.json_types import (
     string_at,
     value_at,
 )
-from compute_sim_planes.karmada.admission import karmada_amendments
 from compute_sim_planes.karmada.kinds import (
     BINDINGS,
     EVENTS,
@@ -43,7 +41,9 @@ from compute_sim_planes.karmada.kinds import (
     WORKS,
 )
 from compute_sim_planes.karmada.metadata import version_of
+from compute_sim_planes.karmada.policies.admission import karmada_amendments
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
+from compute_sim_planes.time.clock import VirtualClock, run
 
 RECORDING: Final = Path(__file__).parents[1] / "observed" / "karmada.json"
 INTERPRETER: Final = Path(__file__).parents[4] / "deploy" / "hub" / "interpreter"
@@ -89,21 +89,21 @@ class Step:
     happened: list[Happened] = field(default_factory=list[Happened])
 
 
-def place_of(plane: str, found: JsonObject) -> Place:
+def place_of(plane: str, document: JsonObject) -> Place:
     return Place(
         plane,
-        string_at(found, "kind"),
-        string_at(found, "metadata", "namespace"),
-        string_at(found, "metadata", "name"),
+        string_at(document, "kind"),
+        string_at(document, "metadata", "namespace"),
+        string_at(document, "metadata", "name"),
     )
 
 
 def recorded_steps() -> list[Step]:
     document: JsonValue = orjson.loads(RECORDING.read_bytes())
     steps: list[Step] = []
-    for found in objects_at(document, "steps"):
-        step = Step(string_at(found, "step"))
-        for event in objects_at(found, "events"):
+    for entry in objects_at(document, "steps"):
+        step = Step(string_at(entry, "step"))
+        for event in objects_at(entry, "events"):
             seen = object_at(event, "object")
             place = place_of(string_at(event, "plane"), seen)
             step.happened.append(Happened(place, string_at(event, "event"), seen))
@@ -111,32 +111,32 @@ def recorded_steps() -> list[Step]:
     return steps
 
 
-# what both must say -------------------------------------------------------------------------------
+# normalisation ------------------------------------------------------------------------------------
 
 
-def told(value: JsonValue) -> JsonValue:
-    """A value without what belongs to one run."""
+def normalised(value: JsonValue) -> JsonValue:
+    """A value without what differs between runs."""
     if isinstance(value, list):
-        return [told(one) for one in value]
+        return [normalised(one) for one in value]
     if isinstance(value, str):
         return UID.sub("<uid>", value)
     if not isinstance(value, dict):
         return value
     return {
-        name: "<time>" if name in TIMES else told(inner)
+        name: "<time>" if name in TIMES else normalised(inner)
         for name, inner in value.items()
         if name not in OF_ONE_RUN
     }
 
 
-def told_of(place: Place, found: JsonObject) -> JsonValue:
+def normalised_object(place: Place, document: JsonObject) -> JsonValue:
     if place.plane == "hub" and place.kind == DEPLOYMENTS.kind:
-        return told({**found, "status": status_in_short(object_at(found, "status"))})
-    return told(found)
+        return normalised({**document, "status": status_in_short(object_at(document, "status"))})
+    return normalised(document)
 
 
 def status_in_short(status: JsonObject) -> JsonObject:
-    """Counters, and of each condition whether it holds: words and gaps are the script's matter."""
+    """Counters, and the status of each condition: messages and gaps depend on the script."""
     conditions: JsonObject = {
         string_at(one, "type"): string_at(one, "status") == "True"
         for one in objects_at(status, "conditions")
@@ -147,20 +147,20 @@ def status_in_short(status: JsonObject) -> JsonObject:
     return {**counters, "conditions": conditions}
 
 
-def is_about_it(found: JsonObject) -> bool:
-    """The recording has only what names its namespace."""
-    return NS in orjson.dumps(found).decode()
+def is_about_it(document: JsonObject) -> bool:
+    """Whether the object is in the recording, which has only its own namespace."""
+    return NS in orjson.dumps(document).decode()
 
 
-def said(found: JsonObject) -> tuple[str, ...]:
-    """An Event by what it says about whom."""
-    about = object_at(found, "involvedObject")
+def event_identity(document: JsonObject) -> tuple[str, ...]:
+    """The identity of an Event: involved object, reason and message."""
+    about = object_at(document, "involvedObject")
     parts = (
-        *(string_at(found, name) for name in ("type", "reason", "message")),
-        string_at(found, "source", "component"),
+        *(string_at(document, name) for name in ("type", "reason", "message")),
+        string_at(document, "source", "component"),
         *(string_at(about, name) for name in ("apiVersion", "kind", "namespace", "name")),
     )
-    return (string_at(found, "metadata", "namespace"), *parts)
+    return (string_at(document, "metadata", "namespace"), *parts)
 
 
 World: TypeAlias = dict[Place, JsonValue]
@@ -175,7 +175,7 @@ def fold(worlds: World, step: Step) -> World:
         if one.event == "DELETED":
             after.pop(one.place, None)
         else:
-            after[one.place] = told_of(one.place, one.object)
+            after[one.place] = normalised_object(one.place, one.object)
     return after
 
 
@@ -193,8 +193,8 @@ def is_linked(one: Place, other: Place) -> bool:
 
 
 def first_places(step: Step) -> list[Place]:
-    """In the order of their first events; on the hub that of its versions, since each kind has a
-    watch of its own and these are not in step.
+    """Objects in the order of their first events; on the hub by version, because the watches of
+    different kinds are not synchronised.
     """
     happened = [one for one in step.happened if one.place.kind != EVENTS.kind]
     hub = (one for one in happened if one.place.plane == "hub")
@@ -204,7 +204,7 @@ def first_places(step: Step) -> list[Place]:
 
 
 def causes(step: Step) -> set[tuple[Place, Place]]:
-    """Which object moved before which other, of those that are linked."""
+    """Pairs of linked objects in the order of their changes."""
     places = first_places(step)
     return {
         (earlier, later)
@@ -214,11 +214,11 @@ def causes(step: Step) -> set[tuple[Place, Place]]:
     }
 
 
-# the same steps -----------------------------------------------------------------------------------
+# replay -------------------------------------------------------------------------------------------
 
 
 def interpreter() -> list[JsonObject]:
-    """As it ships, but for health, which the trial left to Karmada."""
+    """The shipped script without health, which the trial version left to Karmada."""
     manifests = read_manifests(INTERPRETER)
     for manifest in manifests:
         object_at(manifest, "spec", "customizations").pop("healthInterpretation", None)
@@ -226,7 +226,7 @@ def interpreter() -> list[JsonObject]:
 
 
 class Replay:
-    """Hub and members, each step done as whoever made the recording did it."""
+    """Hub and members, with each step done as in the recording."""
 
     def __init__(self, clock: VirtualClock, recorded: list[Step]) -> None:
         self.recorded = recorded
@@ -276,7 +276,7 @@ class Replay:
                     self._seen.append(Happened(place, event.type, event.object))
 
     async def take(self, number: int) -> Step:
-        """One step, and all that it led to."""
+        """Run one step, and return its events."""
         self._seen = []
         await ACTIONS[number](self, self.recorded[number])
         await asyncio.sleep(STEP)
@@ -288,44 +288,44 @@ class Replay:
 
 
 def recorded_first(step: Step, plane: str, kind: str) -> JsonObject:
-    """What was written first, by whoever made the recording."""
+    """The object that was written manually in the recording."""
     return next(
         one.object for one in step.happened if (one.place.plane, one.place.kind) == (plane, kind)
     )
 
 
-def as_request(found: JsonObject, *fields: str) -> JsonObject:
-    kept = {name: value_at(found, "metadata", name) for name in ("name", "namespace", *fields)}
+def as_request(document: JsonObject, *fields: str) -> JsonObject:
+    kept = {name: value_at(document, "metadata", name) for name in ("name", "namespace", *fields)}
     metadata: JsonObject = {name: value for name, value in kept.items() if value}
     return {
-        "apiVersion": string_at(found, "apiVersion"),
-        "kind": string_at(found, "kind"),
+        "apiVersion": string_at(document, "apiVersion"),
+        "kind": string_at(document, "kind"),
         "metadata": metadata,
-        "spec": object_at(found, "spec"),
+        "spec": object_at(document, "spec"),
     }
 
 
 async def make_namespace(replay: Replay, step: Step) -> None:
-    found = recorded_first(step, "hub", NAMESPACES.kind)
-    await replay.clients["hub"].create(NAMESPACES, as_request(found, "labels"))
+    document = recorded_first(step, "hub", NAMESPACES.kind)
+    await replay.clients["hub"].create(NAMESPACES, as_request(document, "labels"))
 
 
 async def make_policy(replay: Replay, step: Step) -> None:
-    found = recorded_first(step, "hub", POLICIES.kind)
-    await replay.clients["hub"].create(POLICIES, as_request(found))
+    document = recorded_first(step, "hub", POLICIES.kind)
+    await replay.clients["hub"].create(POLICIES, as_request(document))
 
 
 async def make_deployment(replay: Replay, step: Step) -> None:
-    found = recorded_first(step, "hub", DEPLOYMENTS.kind)
-    await replay.clients["hub"].create(DEPLOYMENTS, as_request(found, "labels", "annotations"))
+    document = recorded_first(step, "hub", DEPLOYMENTS.kind)
+    await replay.clients["hub"].create(DEPLOYMENTS, as_request(document, "labels", "annotations"))
 
 
 async def answer(replay: Replay, step: Step) -> None:
     resource, name = WEB
     status = recorded_first(step, "dfw-1", DEPLOYMENTS.kind)["status"]
-    found = await replay.clients["dfw-1"].get(resource, name, NS)
-    assert found is not None
-    await replay.clients["dfw-1"].update_status(resource, {**found, "status": status})
+    existing = await replay.clients["dfw-1"].get(resource, name, NS)
+    assert existing is not None
+    await replay.clients["dfw-1"].update_status(resource, {**existing, "status": status})
 
 
 def edit(plane: str, patch: JsonObject) -> Action:
@@ -409,7 +409,7 @@ def recorded() -> list[Step]:
 
 @pytest.fixture(scope="module", params=(1, 2, 3))
 def replayed(request: pytest.FixtureRequest) -> list[Step]:
-    """Another seed is another order of what happens at the same moment."""
+    """Another seed gives another order of simultaneous callbacks."""
     seed: int = request.param
     return replayed_steps(seed)
 
@@ -422,13 +422,13 @@ def test_every_step_has_an_action(recorded: list[Step]) -> None:
 def test_a_step_leaves_the_recorded_objects(
     recorded: list[Step], replayed: list[Step], number: int
 ) -> None:
-    wanted, found = worlds_of(recorded)[number], worlds_of(replayed)[number]
+    expected, actual = worlds_of(recorded)[number], worlds_of(replayed)[number]
     if number == LAST:
         # The recording ends while members still finalize the namespace.
-        for place in [place for place in wanted if place.plane != "hub"]:
-            wanted.pop(place)
-            found.pop(place, None)
-    assert found == wanted
+        for place in [place for place in expected if place.plane != "hub"]:
+            expected.pop(place)
+            actual.pop(place, None)
+    assert actual == expected
 
 
 @pytest.mark.parametrize("number", STEPS)
@@ -445,16 +445,16 @@ def test_what_a_step_causes_comes_in_an_order_that_was_recorded(
     assert causes(replayed[number]) == causes(recorded[number])
 
 
-def test_the_recorded_events_are_said_and_no_others(
+def test_the_recorded_events_are_written_and_no_others(
     recorded: list[Step], replayed: list[Step]
 ) -> None:
-    wanted, found = (
+    expected, actual = (
         {
-            said(one.object)
+            event_identity(one.object)
             for step in steps
             for one in step.happened
             if one.place.kind == EVENTS.kind and one.event != "DELETED" and is_about_it(one.object)
         }
         for steps in (recorded, replayed)
     )
-    assert found == wanted
+    assert actual == expected

@@ -1,6 +1,4 @@
-"""The simulated Karmada among mistakes: scripts that fail, members that refuse, things that come
-late.
-"""
+"""The simulated Karmada with errors: failing scripts, members that refuse, late objects."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from karmada_builders.documents import (
     a_gadget,
     a_policy,
 )
-from karmada_builders.hands import COUNTING, size_of
+from karmada_builders.fixture import COUNTING, size_of
 from karmada_builders.virtual import (
     NS,
     START,
@@ -24,13 +22,13 @@ from karmada_builders.virtual import (
     has_size,
     interpret,
     is_ready,
-    play,
+    run_scenario,
 )
 
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import find_condition, is_condition_true
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, object_at, objects_at, string_at
 from compute_sim_planes.karmada.claims import find_claim
@@ -46,15 +44,15 @@ from compute_sim_planes.karmada.kinds import (
 from compute_sim_planes.karmada.metadata import labels_of
 from compute_sim_planes.karmada.names import derive_work_name
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
-from compute_sim_planes.milo.conditions import find_condition, holds
+from compute_sim_planes.time.clock import VirtualClock, run
 
 WORK = derive_work_name("Gadget", NS, "web")
 
 
 async def work_of(world: World) -> JsonObject:
-    found = await world.hub.get(WORKS, WORK, "karmada-es-dfw-1")
-    assert found is not None
-    return found
+    existing = await world.hub.get(WORKS, WORK, "karmada-es-dfw-1")
+    assert existing is not None
+    return existing
 
 
 async def reasons(world: World) -> set[str]:
@@ -64,8 +62,8 @@ async def reasons(world: World) -> set[str]:
 # scripts ------------------------------------------------------------------------------------------
 
 
-def test_an_aggregation_that_fails_is_told_and_heals_with_its_script() -> None:
-    async def story(world: World) -> None:
+def test_a_failed_aggregation_is_reported_and_heals_with_its_script() -> None:
+    async def scenario(world: World) -> None:
         broken = "function AggregateStatus(desiredObj, statusItems) return nil end"
         await interpret(world, statusAggregation=broken)
         await deliver(world)
@@ -74,24 +72,24 @@ def test_an_aggregation_that_fails_is_told_and_heals_with_its_script() -> None:
         await world.hub.apply(CUSTOMIZATIONS, mended)
         await world.eventually(
             lambda: world.hub.get(GADGETS, "web", NS),
-            lambda found: object_at(found, "status").get("items") == 1,
+            lambda existing: object_at(existing, "status").get("items") == 1,
         )
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_judgement_of_health_that_fails_leaves_it_unknown() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await interpret(world, healthInterpretation="function InterpretHealth(o) return 1 end")
         await deliver(world)
         (entry,) = objects_at(await work_of(world), "status", "manifestStatuses")
         assert string_at(entry, "health") == "Unknown"
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_health_is_what_the_script_says() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         script = "function InterpretHealth(o) return o.spec.size > 1 end"
         await interpret(world, healthInterpretation=script)
         await deliver(world)
@@ -102,14 +100,14 @@ def test_health_is_what_the_script_says() -> None:
         (entry,) = objects_at(await work_of(world), "status", "manifestStatuses")
         assert string_at(entry, "health") == "Healthy"
 
-    play(story)
+    run_scenario(scenario)
 
 
 # members ------------------------------------------------------------------------------------------
 
 
-def test_a_copy_that_cannot_be_made_again_is_told_on_its_work_and_made_later() -> None:
-    async def story(world: World) -> None:
+def test_a_copy_that_cannot_be_recreated_is_reported_on_its_work_and_created_later() -> None:
+    async def scenario(world: World) -> None:
         await deliver(world)
         strict = a_free_definition(GADGETS)
         version = objects_at(strict, "spec", "versions")[0]
@@ -128,13 +126,13 @@ def test_a_copy_that_cannot_be_made_again_is_told_on_its_work_and_made_later() -
         spec.pop("required")
         await apply_manifests(dfw, [strict])
         await world.eventually(world.copy, has_size(1), timedelta(minutes=5))
-        assert holds(await work_of(world), "Applied")
+        assert is_condition_true(await work_of(world), "Applied")
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_member_without_its_secret_is_not_ready_until_it_is_there() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         secret = await world.hub.get(SECRETS, "dfw-1", CLUSTER_NAMESPACE)
         assert secret is not None
         await world.hub.delete(SECRETS, "dfw-1", namespace=CLUSTER_NAMESPACE)
@@ -144,14 +142,17 @@ def test_a_member_without_its_secret_is_not_ready_until_it_is_there() -> None:
         await world.hub.create(SECRETS, secret)
         await world.eventually(is_ready(world), bool)
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_cluster_at_an_address_where_nobody_is_stays_away_and_can_leave() -> None:
-    async def story(world: World) -> None:
-        found = await world.hub.get(CLUSTERS, "ord-1")
-        assert found is not None
-        spec: JsonObject = {**object_at(found, "spec"), "apiEndpoint": "https://nowhere.internal"}
+def test_a_cluster_at_a_dead_address_stays_not_ready_and_can_leave() -> None:
+    async def scenario(world: World) -> None:
+        existing = await world.hub.get(CLUSTERS, "ord-1")
+        assert existing is not None
+        spec: JsonObject = {
+            **object_at(existing, "spec"),
+            "apiEndpoint": "https://nowhere.internal",
+        }
         lost: JsonObject = {
             "apiVersion": CLUSTERS.api_version,
             "kind": CLUSTERS.kind,
@@ -161,21 +162,21 @@ def test_a_cluster_at_an_address_where_nobody_is_stays_away_and_can_leave() -> N
         await world.hub.create(CLUSTERS, lost)
         await deliver(world)
         assert not await is_ready(world, "lost")()
-        # Nothing is placed there, and what is elsewhere does not mind.
+        # Nothing is placed there, and other members are not affected.
         works = await world.hub.list(WORKS)
         assert [one for one in works.items if string_at(one, "metadata", "name") == WORK] == [
             await work_of(world)
         ]
         await world.karmada.unjoin("lost")
 
-    play(story)
+    run_scenario(scenario)
 
 
 # policies -----------------------------------------------------------------------------------------
 
 
 def test_an_object_that_its_policy_no_longer_selects_is_set_free() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await deliver(world)
         selector: JsonObject = {
             "apiVersion": GADGETS.api_version,
@@ -189,25 +190,25 @@ def test_an_object_that_its_policy_no_longer_selects_is_set_free() -> None:
         template = await world.hub.get(GADGETS, "web", NS)
         assert find_claim(template or {}) is None
         assert labels_of(template or {}) == {CITY: "DFW"}
-        # What is there stays, and nothing newer comes.
+        # The existing copy stays, and no newer version is sent.
         await world.hub.patch(GADGETS, "web", {"spec": {"size": 2}}, namespace=NS)
         await world.settle()
         assert size_of(await world.copy() or {}) == 1
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_object_whose_policy_is_gone_without_a_trace_is_set_free_too() -> None:
-    async def story(world: World) -> None:
+def test_an_object_of_a_vanished_policy_is_released_too() -> None:
+    async def scenario(world: World) -> None:
         await deliver(world)
         await world.karmada.stop()
-        # Whoever takes the finalizer off by force leaves claims behind.
+        # Removing the finalizer manually leaves claims behind.
         patch: JsonObject = {"metadata": {"finalizers": None}}
         await world.hub.patch(POLICIES, "city-dfw", patch, namespace=NS)
         await world.hub.delete(POLICIES, "city-dfw", namespace=NS)
         world.karmada.start()
         await world.settle()
-        # Karmada looks at an object only once somebody names its kind again.
+        # Karmada reconciles an object only once a policy selects its kind again.
         await world.hub.create(POLICIES, a_policy(NS, "other"))
         await world.settle()
         template = await world.hub.get(GADGETS, "web", NS)
@@ -215,10 +216,10 @@ def test_an_object_whose_policy_is_gone_without_a_trace_is_set_free_too() -> Non
         assert claim is not None
         assert claim.name == "other"
 
-    play(story)
+    run_scenario(scenario)
 
 
-# things that come late ----------------------------------------------------------------------------
+# late objects -------------------------------------------------------------------------------------
 
 
 def test_karmada_waits_for_its_own_kinds() -> None:

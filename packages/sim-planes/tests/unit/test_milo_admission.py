@@ -1,4 +1,4 @@
-"""What Milo refuses at a create of a claim or a registration: neighbours.md 2.3."""
+"""Refusals of new claims and registrations by Milo: neighbours.md 2.3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at
-from compute_sim_planes.milo.claim_admission import (
+from compute_sim_planes.milo.quota.claim_validation import (
     derive_active,
     refuse_claim,
     refuse_registration,
@@ -24,7 +24,7 @@ def registered(*resource_types: str) -> dict[str, JsonObject]:
 
 
 def refusal_of(claim: JsonObject, *resource_types: str) -> str:
-    """The words after the claim's name; empty when it may pass."""
+    """The message after the claim's name; empty when it is admitted."""
     refusal = refuse_claim(claim, registered(*resource_types))
     if refusal is None:
         return ""
@@ -103,12 +103,12 @@ def test_the_claiming_kind_is_compared_by_its_group_exactly_and_its_kind_in_any_
 ) -> None:
     reference: JsonObject = {"apiGroup": group, "kind": kind, "name": "i"}
     claim = with_spec(a_claim("p", "c", {WIDGETS: 1}), "resourceRef", reference)
-    told = (
+    message = (
         f"spec.requests[0].resourceType: Forbidden: resource type {group}/{kind} does not satisfy "
         f"claiming rules for {WIDGETS}. Allowed claiming resources: "
         "[compute.datumapis.com/Instance, resourcemanager.miloapis.com/Project]"
     )
-    assert refusal_of(claim, WIDGETS) == ("" if may else told)
+    assert refusal_of(claim, WIDGETS) == ("" if may else message)
 
 
 @pytest.mark.spec("Q-20")

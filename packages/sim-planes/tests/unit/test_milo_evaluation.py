@@ -1,27 +1,28 @@
-"""The pure part of Milo's quota: the steps of a claim, and what a plane remembers."""
+"""Pure functions of Milo's quota: the steps of a claim, and usage of a plane."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Final
 
+from compute_sim_planes.client.workqueue import NamespacedName
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at
-from compute_sim_planes.milo.evaluation import (
-    Bucket,
-    bucket_of,
+from compute_sim_planes.milo.quota.evaluation import (
+    BucketKey,
+    bucket_key_of,
     derive_allocated,
     derive_allocation,
     derive_folded,
     is_pending,
     waiting_requests,
 )
-from compute_sim_planes.milo.ledger import Key, Ledger
+from compute_sim_planes.milo.quota.usage import QuotaUsage
 from compute_sim_planes.milo.testing import a_claim, a_grant, verdict_of
 
 NOW: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 WIDGETS: Final = "test.example.com/widgets"
 GRAMS: Final = "test.example.com/grams"
-BUCKET: Final = Bucket(WIDGETS, "resourcemanager.miloapis.com", "Project", "acme")
+BUCKET: Final = BucketKey(WIDGETS, "resourcemanager.miloapis.com", "Project", "acme")
 ACTIVE: Final[JsonObject] = {"conditions": [{"type": "Active", "status": "True"}]}
 
 
@@ -32,7 +33,7 @@ def a_stored_claim(amount: int = 1, *, version: int = 1, uid: str = "u1") -> Jso
 
 
 def decided(claim: JsonObject, available: int) -> JsonObject:
-    """The claim after one request of it was decided."""
+    """The claim after one of its requests was evaluated."""
     request = waiting_requests(claim)[0]
     allocation = derive_allocation(request, BUCKET, available, NOW)
     allocated: JsonObject = {**claim, "status": derive_allocated(claim, allocation)}
@@ -56,7 +57,7 @@ def test_exactly_what_is_left_is_granted_and_one_more_is_not() -> None:
     assert "allocatedAmount" not in allocation
 
 
-def test_less_than_nothing_is_told_as_nothing() -> None:
+def test_a_negative_amount_is_reported_as_zero() -> None:
     (allocation,) = objects_at(decided(a_stored_claim(1), -3), "status", "allocations")
     assert allocation["message"] == "Resource quota exceeded: requested 1, available 0"
 
@@ -74,7 +75,7 @@ def test_a_claim_is_folded_after_each_part() -> None:
     assert [one["resourceType"] for one in waiting_requests(half)] == [GRAMS]
 
 
-def test_a_verdict_is_never_folded_again_whatever_the_spec_says_now() -> None:
+def test_a_verdict_is_final_whatever_the_spec_is_now() -> None:
     granted = holding(1)
     more: list[JsonValue] = [
         {"resourceType": WIDGETS, "amount": 1},
@@ -91,15 +92,15 @@ def test_a_bucket_is_named_after_type_and_consumer() -> None:
         "kind": "Project",
         "name": "acme",
     }
-    assert bucket_of(consumer, WIDGETS) == BUCKET
-    other = bucket_of({**consumer, "name": "other"}, WIDGETS)
+    assert bucket_key_of(consumer, WIDGETS) == BUCKET
+    other = bucket_key_of({**consumer, "name": "other"}, WIDGETS)
     assert other.object_name != BUCKET.object_name
     assert len(BUCKET.object_name) == len("bucket-") + 64
 
 
 def test_a_ledger_counts_active_grants_and_what_claims_hold() -> None:
-    ledger = Ledger()
-    ledger.note_grants(
+    ledger = QuotaUsage()
+    ledger.replace_grants(
         [
             {**a_grant("acme", {WIDGETS: 5}, "a"), "status": ACTIVE},
             {**a_grant("acme", {WIDGETS: 2}, "b"), "status": ACTIVE},
@@ -108,30 +109,30 @@ def test_a_ledger_counts_active_grants_and_what_claims_hold() -> None:
             {**a_grant("acme", {GRAMS: 100}, "of grams"), "status": ACTIVE},
         ]
     )
-    assert ledger.note_claim(holding(3)) == {BUCKET}
+    assert ledger.upsert_claim(holding(3)) == {BUCKET}
     counted = ledger.count(BUCKET)
     assert (counted["limit"], counted["allocated"], counted["available"]) == (7, 3, 4)
     assert (counted["claimCount"], counted["grantCount"]) == (1, 2)
 
 
 def test_an_older_state_of_a_claim_does_not_undo_a_newer_one() -> None:
-    ledger = Ledger()
-    ledger.note_claim(holding(3, version=10))
-    assert ledger.note_claim(a_stored_claim(3, version=9)) == set()
+    ledger = QuotaUsage()
+    ledger.upsert_claim(holding(3, version=10))
+    assert ledger.upsert_claim(a_stored_claim(3, version=9)) == set()
     assert ledger.count(BUCKET)["allocated"] == 3
 
 
 def test_a_namesake_counts_by_itself_even_with_a_lower_version() -> None:
-    ledger = Ledger()
-    ledger.note_claim(holding(3, version=10))
-    assert ledger.note_claim(a_stored_claim(1, version=9, uid="u2")) == {BUCKET}
+    ledger = QuotaUsage()
+    ledger.upsert_claim(holding(3, version=10))
+    assert ledger.upsert_claim(a_stored_claim(1, version=9, uid="u2")) == {BUCKET}
     assert ledger.count(BUCKET)["allocated"] == 0
 
 
 def test_the_end_of_an_old_claim_does_not_end_its_namesake() -> None:
-    ledger = Ledger()
-    ledger.note_claim(holding(3, version=10, uid="u2"))
-    assert ledger.forget_claim(holding(3, version=11, uid="u1")) == set()
-    assert ledger.claim(Key("default", "c")) is not None
-    assert ledger.forget_claim(holding(3, version=12, uid="u2")) == {BUCKET}
+    ledger = QuotaUsage()
+    ledger.upsert_claim(holding(3, version=10, uid="u2"))
+    assert ledger.remove_claim(holding(3, version=11, uid="u1")) == set()
+    assert ledger.claim(NamespacedName("default", "c")) is not None
+    assert ledger.remove_claim(holding(3, version=12, uid="u2")) == {BUCKET}
     assert ledger.count(BUCKET)["allocated"] == 0

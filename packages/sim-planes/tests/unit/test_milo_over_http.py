@@ -1,6 +1,4 @@
-"""Milo's controllers over HTTP: on a plain API server, as the gateway of real planes has them, and
-the whole Milo behind a port.
-"""
+"""Milo's controllers over HTTP on a plain API server, and a whole Milo behind a port."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from compute_sim_planes.api_server.http_server import HttpServer, route_all
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import HttpServer, route_all
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.sources import SystemClock
-from compute_sim_planes.client import Client
-from compute_sim_planes.client_http import HttpTransport
+from compute_sim_planes.client.http import HttpTransport
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import is_condition_true
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, string_at
-from compute_sim_planes.milo.conditions import holds
+from compute_sim_planes.milo.http_server import serve_milo
 from compute_sim_planes.milo.kinds import (
     BUCKETS,
     CLAIMS,
@@ -37,10 +35,10 @@ from compute_sim_planes.milo.kinds import (
     REGISTRATIONS,
 )
 from compute_sim_planes.milo.paths import project_path
-from compute_sim_planes.milo.quota import QuotaController
-from compute_sim_planes.milo.registrations import activate_registrations
-from compute_sim_planes.milo.serving import serve_milo
+from compute_sim_planes.milo.quota.controller import QuotaController
+from compute_sim_planes.milo.quota.registrations import activate_registrations
 from compute_sim_planes.milo.testing import a_claim, a_grant, a_registration, verdict_of
+from compute_sim_planes.time.sources import SystemClock
 
 WIDGETS = "test.example.com/widgets"
 PATIENCE = 20.0
@@ -56,14 +54,14 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
 
 @dataclass
 class PlainServer:
-    """An API server that knows nothing of Milo but its kinds, and an administrator of it."""
+    """An API server with Milo's CRDs only, and its administrator."""
 
     plane: Plane
     client: Client
     server: HttpServer
 
     async def restart(self) -> None:
-        """Breaks all connections and is gone for a moment."""
+        """Close all connections and stop for a moment."""
         port = self.server.port
         await self.server.close()
         await asyncio.sleep(0.1)
@@ -113,8 +111,10 @@ async def test_quota_is_evaluated_over_http_on_a_plain_api_server() -> None:
             await plane.create(GRANTS, a_grant("acme", {WIDGETS: 1}))
 
             async def are_active() -> bool:
-                found = (await plane.list(GRANTS)).items + (await plane.list(REGISTRATIONS)).items
-                return len(found) == 2 and all(holds(one, "Active") for one in found)
+                objects = (await plane.list(GRANTS)).items + (await plane.list(REGISTRATIONS)).items
+                return len(objects) == 2 and all(
+                    is_condition_true(one, "Active") for one in objects
+                )
 
             await eventually(are_active)
             await plane.create(CLAIMS, a_claim("acme", "first", {WIDGETS: 1}))
@@ -148,16 +148,16 @@ async def test_a_whole_milo_answers_over_tls_under_its_own_paths(tmp_path: Path)
 
 
 def connections_to(url: str) -> int:
-    """Connections of this process to a server that are still open on our side."""
-    found, port = 0, urlsplit(url).port
+    """Open connections of this process to a server."""
+    count, port = 0, urlsplit(url).port
     for descriptor in (int(entry.name) for entry in Path("/dev/fd").iterdir()):
-        with suppress(OSError):  # it was the one of this listing, or nobody is at its other end
+        with suppress(OSError):  # the descriptor of this listing, or one without a peer
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 is_tcp = opened.family == socket.AF_INET
-                found += is_tcp and opened.getpeername()[1] == port
-    return found
+                count += is_tcp and opened.getpeername()[1] == port
+    return count
 
 
 async def test_a_watch_that_was_left_over_tls_holds_no_connection_once_closed(
@@ -176,7 +176,7 @@ async def test_a_watch_that_was_left_over_tls_holds_no_connection_once_closed(
                 assert connections_to(served.url) == 1
         finally:
             await transport.close()
-        # At once: a loop that ends here would leave a socket behind that nobody closes.
+        # At once: if the loop ended here, a socket would be left open.
         assert connections_to(served.url) == 0
 
 
@@ -188,7 +188,7 @@ async def test_a_server_that_hangs_up_is_a_broken_connection_to_its_clients() ->
     port = server.sockets[0].getsockname()[1]
     transport = HttpTransport(f"http://127.0.0.1:{port}")
     try:
-        # Whoever follows a kind waits such a thing out, and nothing else.
+        # A reflector retries exactly this error.
         with pytest.raises(OSError, match=r"asking a server|reset"):
             await transport.request("GET", "/", {}, None)
     finally:

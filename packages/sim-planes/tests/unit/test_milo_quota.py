@@ -1,4 +1,4 @@
-"""Quota of a simulated Milo: neighbours.md 2.3 and 2.4, quota.md A7, and the knobs."""
+"""Quota of a simulated Milo: neighbours.md 2.3 and 2.4, quota.md A7, and the options."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.client import Client
-from compute_sim_planes.client_errors import ApiError
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.api_server.http.transport import Response, Transport
+from compute_sim_planes.client.errors import ApiError
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import find_condition, is_condition_true
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -23,12 +23,11 @@ from compute_sim_planes.json_types import (
     objects_at,
     string_at,
 )
-from compute_sim_planes.milo.conditions import find_condition, holds
-from compute_sim_planes.milo.evaluation import Bucket
 from compute_sim_planes.milo.kinds import BUCKETS, CLAIMS, GRANTS, NAMESPACES, REGISTRATIONS
-from compute_sim_planes.milo.knobs import Knobs
+from compute_sim_planes.milo.options import MiloOptions
 from compute_sim_planes.milo.planes import MiloParts
-from compute_sim_planes.milo.quota import QuotaController
+from compute_sim_planes.milo.quota.controller import QuotaController
+from compute_sim_planes.milo.quota.evaluation import BucketKey
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import (
     a_claim,
@@ -37,6 +36,7 @@ from compute_sim_planes.milo.testing import (
     allocations_of,
     verdict_of,
 )
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START: Final = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 WIDGETS: Final = "test.example.com/widgets"
@@ -78,20 +78,20 @@ class World:
         await self.clock.sleep(MOMENT)
 
     async def bucket(self, resource_type: str = WIDGETS) -> JsonObject:
-        name = Bucket(resource_type, "", "Project", "acme").object_name
-        found = await self.acme.get(BUCKETS, name, "milo-system")
-        return object_at(found, "status")
+        name = BucketKey(resource_type, "", "Project", "acme").object_name
+        existing = await self.acme.get(BUCKETS, name, "milo-system")
+        return object_at(existing, "status")
 
     async def held(self, resource_type: str = WIDGETS) -> tuple[int | None, int | None]:
-        """What is allocated and what is left."""
+        """The allocated and available amounts."""
         status = await self.bucket(resource_type)
         return integer_at(status, "allocated"), integer_at(status, "available")
 
 
 def in_world(body: Callable[[World], Awaitable[None]], *, seed: int = 1) -> None:
     async def main(clock: VirtualClock) -> None:
-        knobs = Knobs()
-        milo = Milo(MiloParts(clock, clock), knobs)
+        options = MiloOptions()
+        milo = Milo(MiloParts(clock, clock), options)
         try:
             await milo.start()
             world = World(milo, clock)
@@ -183,7 +183,7 @@ def test_the_part_of_a_denied_claim_that_fits_stays_reserved_until_it_is_deleted
 
 def test_parts_after_a_denied_one_may_get_no_allocation_at_all() -> None:
     async def body(world: World) -> None:
-        world.milo.knobs.skips_after_denial = True
+        world.milo.options.skips_after_denial = True
         await world.grant({WIDGETS: 1, GRAMS: 100})
         claim = await world.claim("c", {WIDGETS: 5, GRAMS: 100})
         assert verdict_of(claim) == DENIED
@@ -273,7 +273,7 @@ def test_adopting_a_claim_moves_neither_its_grant_nor_its_reservation() -> None:
 
 
 class AdoptedMeanwhile:
-    """A way to a plane on which somebody adopts a claim right before each of three verdicts."""
+    """A transport that adopts a claim right before each of its first three status writes."""
 
     def __init__(self, inner: Transport, plane: Client) -> None:
         self._inner = inner
@@ -282,7 +282,7 @@ class AdoptedMeanwhile:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         is_verdict = method == "PUT" and CLAIMS.plural in target
         if is_verdict and self.refused < 3:
             metadata: JsonObject = {"labels": {"adoption": str(self.refused)}}
@@ -300,7 +300,7 @@ def test_a_claim_that_is_adopted_while_it_is_decided_is_decided_all_the_same() -
         quota = QuotaController(Client(way, manager="milo"), world.clock)
         deciding = asyncio.create_task(quota.run())
         await world.acme.create(CLAIMS, a_claim("acme", "c", {WIDGETS: 1, GRAMS: 1}))
-        # Well before anything is tried again by time alone.
+        # Well before any retry by time.
         await world.clock.sleep(timedelta(milliseconds=500))
         deciding.cancel()
         claim = await world.read("c")
@@ -313,14 +313,14 @@ def test_a_claim_that_is_adopted_while_it_is_decided_is_decided_all_the_same() -
 
 
 class DeafToGrants:
-    """A way to a plane on which watches of grants never say anything."""
+    """A transport on which watches of grants deliver nothing."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         if GRANTS.plural in target and "watch=true" in target:
             await asyncio.get_running_loop().create_future()
         return await self._inner.request(method, target, headers, body)
@@ -346,12 +346,12 @@ def test_a_verdict_is_never_based_on_grants_that_are_only_remembered() -> None:
 def test_paused_evaluation_leaves_claims_pending_and_goes_on_in_order() -> None:
     async def body(world: World) -> None:
         await world.grant({WIDGETS: 1})
-        world.milo.knobs.pause()
+        world.milo.options.pause()
         for name in ("first", "second"):
             await world.claim(name, {WIDGETS: 1})
         await world.clock.sleep(timedelta(hours=1))
         assert verdict_of(await world.read("first")) == PENDING
-        world.milo.knobs.resume()
+        world.milo.options.resume()
         await world.clock.sleep(MOMENT)
         assert verdict_of(await world.read("first")) == GRANTED
         assert verdict_of(await world.read("second")) == DENIED
@@ -361,7 +361,7 @@ def test_paused_evaluation_leaves_claims_pending_and_goes_on_in_order() -> None:
 
 def test_the_delay_of_evaluation_can_be_set() -> None:
     async def body(world: World) -> None:
-        world.milo.knobs.evaluation_delay = timedelta(minutes=3)
+        world.milo.options.evaluation_delay = timedelta(minutes=3)
         await world.acme.create(CLAIMS, a_claim("acme", "c", {WIDGETS: 1}))
         await world.clock.sleep(timedelta(seconds=179))
         assert verdict_of(await world.read("c")) == PENDING
@@ -371,9 +371,9 @@ def test_the_delay_of_evaluation_can_be_set() -> None:
     in_world(body)
 
 
-def test_the_reaper_of_old_versions_takes_granted_claims_that_nobody_owns() -> None:
+def test_the_reaper_of_old_versions_deletes_granted_claims_without_owners() -> None:
     async def body(world: World) -> None:
-        world.milo.knobs.reaper = True
+        world.milo.options.reaper = True
         await world.grant({WIDGETS: 2})
         await world.claim("alone", {WIDGETS: 1})
         owner: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "name": "default"}
@@ -394,7 +394,7 @@ def test_the_reaper_of_old_versions_takes_granted_claims_that_nobody_owns() -> N
 
 def test_a_new_claim_of_the_same_name_has_a_reaper_of_its_own() -> None:
     async def body(world: World) -> None:
-        world.milo.knobs.reaper = True
+        world.milo.options.reaper = True
         await world.grant({WIDGETS: 2})
         await world.claim("c", {WIDGETS: 1})
         await world.clock.sleep(timedelta(seconds=30))
@@ -442,7 +442,7 @@ def test_controllers_that_come_back_count_and_decide_as_if_they_had_never_gone()
 def test_controllers_that_died_in_the_middle_of_a_claim_finish_it() -> None:
     async def body(world: World) -> None:
         await world.grant({WIDGETS: 1, GRAMS: 1})
-        # It had made the bucket before it died.
+        # The bucket was created before the crash.
         await world.claim("earlier", {WIDGETS: 1})
         await world.release("earlier")
         await world.milo.stop_controllers()
@@ -483,17 +483,17 @@ def test_without_its_namespace_quota_is_not_evaluated() -> None:
     in_world(body)
 
 
-def test_a_plane_that_is_away_refuses_everybody_and_its_claims_wait() -> None:
+def test_an_unavailable_plane_refuses_all_clients_and_its_claims_wait() -> None:
     async def body(world: World) -> None:
         await world.grant({WIDGETS: 1})
         await world.acme.create(CLAIMS, a_claim("acme", "c", {WIDGETS: 1}))
-        world.milo.take_away("acme")
+        world.milo.make_unavailable("acme")
         with pytest.raises(ApiError) as caught:
             await world.read("c")
         assert (caught.value.status, caught.value.reason) == (503, "ServiceUnavailable")
         await world.milo.add_project("other")
         await world.clock.sleep(timedelta(minutes=1))
-        world.milo.bring_back("acme")
+        world.milo.make_available("acme")
         assert verdict_of(await world.read("c")) == PENDING
         await world.clock.sleep(timedelta(seconds=3))
         assert verdict_of(await world.read("c")) == GRANTED
@@ -517,12 +517,12 @@ def test_registrations_and_grants_say_which_generation_is_active() -> None:
         await world.grant({WIDGETS: 1})
         await world.grant({WIDGETS: 2})
         grant = await world.acme.get(GRANTS, "grant", "milo-system") or {}
-        assert holds(grant, "Active")
+        assert is_condition_true(grant, "Active")
         assert integer_at(grant, "status", "observedGeneration") == 2
         condition = find_condition(grant, "Active")
         assert string_at(condition, "reason") == "GrantActive"
         registration = (await world.root.list(REGISTRATIONS)).items[0]
-        assert holds(registration, "Active")
+        assert is_condition_true(registration, "Active")
 
     in_world(body)
 
@@ -559,7 +559,7 @@ def test_never_more_is_promised_than_was_granted_and_everything_is_decided(
 
 
 async def carry_out(world: World, act: str, number: int, amount: int, limit: int) -> int:
-    """One act; the limit afterwards. Nobody waits for anything but by `wait`."""
+    """Perform one action; returns the limit afterwards. Only `wait` lets time pass."""
     if act == "claim" and await world.read(f"c{number}") == {}:
         await world.acme.create(CLAIMS, a_claim("acme", f"c{number}", {WIDGETS: amount}))
     if act == "release":

@@ -1,7 +1,7 @@
-"""Replays every recorded exchange with a real Milo on the simulated one and compares what both say.
+"""Replays every recorded exchange with a real Milo on the simulated one and compares the responses.
 
-Compared are codes, headers and whole bodies; only what belongs to one run (UIDs, versions, times)
-is taken out of both sides. Watches are opened before the request that causes their events.
+Codes, headers and whole bodies are compared; UIDs, versions and times are removed from both sides.
+Watches are opened before the request that causes their events.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from typing import Final
 import orjson
 import pytest
 
-from compute_sim_planes.api_server.admission import AdmissionRequest
-from compute_sim_planes.api_server.identity import MASTERS, authenticated
-from compute_sim_planes.api_server.policies import Denial
-from compute_sim_planes.api_server.seeding import apply_manifests, read_manifests
-from compute_sim_planes.api_server.transport import Answer, read_body
-from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.api_server.admission.webhook_clients import RegisteredWebhooks
+from compute_sim_planes.api_server.authz.identity import MASTERS, authenticated
+from compute_sim_planes.api_server.http.transport import Response, read_body
+from compute_sim_planes.api_server.manifests import apply_manifests, read_manifests
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -37,6 +34,7 @@ from compute_sim_planes.json_types import (
 )
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
+from compute_sim_planes.time.clock import VirtualClock, run
 
 RECORDING: Final = Path(__file__).parents[1] / "observed" / "milo.json"
 WORKLOADS: Final = (
@@ -47,10 +45,10 @@ SETTLE: Final = timedelta(seconds=2)
 PURGE: Final = timedelta(seconds=30)
 UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 VERSION: Final = re.compile(r"(ResourceVersion in record) \(\d+\)")
-# How a dead address is told depends on the network below it.
+# The message for an unreachable address depends on the network.
 REFUSED_CALL: Final = re.compile(r'Post "([^"?]*)[^"]*": dial tcp.*connection refused')
 HOOK: Final = "https://127.0.0.1:13999/validate"
-# Groups of a real Milo that the simulation does not serve, since nobody here asks for them.
+# Groups of a real Milo that the simulation does not serve.
 NOT_SERVED: Final = {
     "apiregistration.k8s.io",
     "discovery.k8s.io",
@@ -61,10 +59,10 @@ NOT_SERVED: Final = {
     "notes.miloapis.com",
     "notification.miloapis.com",
 }
-# In the recording a bucket was quicker here than the claim's controller: other steps, same end.
+# In the recording a bucket was updated before the claim: another order, the same result.
 RACED: Final = 28
-# A 429 while a storage started. Later, the first request of four fresh projects out of four was
-# answered 200, so it is a fault that tests inject and no habit of Milo.
+# A 429 while a storage started. Later the first request of four out of four new projects got 200,
+# so it is a fault that tests inject and not Milo's normal behaviour.
 PUT_OFF: Final = 2
 OWN_OF_A_RUN: Final = frozenset({"uid", "resourceVersion", "managedFields"})
 
@@ -74,10 +72,10 @@ def exchanges() -> list[JsonObject]:
     return objects_at(document, "exchanges")
 
 
-def told(value: JsonValue) -> JsonValue:
-    """What both must say: everything but what belongs to one run."""
+def normalised(value: JsonValue) -> JsonValue:
+    """A value without what differs between runs."""
     if isinstance(value, list):
-        return [told(one) for one in value]
+        return [normalised(one) for one in value]
     if isinstance(value, str):
         text = VERSION.sub(r"\1", UID.sub("<uid>", value))
         return REFUSED_CALL.sub(r'Post "\1": refused', text)
@@ -88,17 +86,17 @@ def told(value: JsonValue) -> JsonValue:
         if name in {"creationTimestamp", "lastReconciliation", "deletionTimestamp"}:
             kept[name] = "<time>"
         elif name == "lastTransitionTime":
-            # Not when, but whether it ever changed.
+            # Only whether the time was ever set.
             kept[name] = "never" if str(inner).startswith("1970") else "<time>"
         elif name == "continue" and not inner:
             continue
         elif name not in OWN_OF_A_RUN:
-            kept[name] = told(inner)
+            kept[name] = normalised(inner)
     return kept
 
 
 def shortened(path: str, body: JsonValue) -> JsonValue:
-    """Discovery as the recording has it: names only."""
+    """Discovery as in the recording: names only."""
     if path.endswith("/control-plane/apis"):
         return {"groups": [string_at(one, "name") for one in objects_at(body, "groups")]}
     if path.endswith("/control-plane/api/v1"):
@@ -120,15 +118,13 @@ class Watching:
 
 
 class Replay:
-    """The simulated Milo, asked what the real one was asked."""
+    """The simulated Milo, with the requests of the recording."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.hooks = RegisteredWebhooks()
         self.reviews: list[JsonObject] = []
-        self.milo = Milo(
-            MiloParts(clock, clock, webhooks=self.hooks, policies={"obs": refuse_what_is_named_so})
-        )
+        self.milo = Milo(MiloParts(clock, clock, webhooks=self.hooks))
         self._uids: dict[str, str] = {}
 
     async def ask(self, request: JsonObject) -> Reply:
@@ -143,12 +139,12 @@ class Replay:
 
     async def _send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         user = authenticated("admin", MASTERS, uid="admin")
         return await self.milo.connect(user).request(method, path, headers, body)
 
     def learn(self, recorded: JsonValue, replayed: JsonValue) -> None:
-        """Remembers which UID of the replay stands for which of the recording."""
+        """Record which UID of the replay corresponds to which of the recording."""
         old = string_at(recorded, "metadata", "uid")
         new = string_at(replayed, "metadata", "uid")
         if old and new:
@@ -160,22 +156,22 @@ class Replay:
         version = string_at(listed.body, "metadata", "resourceVersion")
         answer = await self._send("GET", f"{path}?watch=true&resourceVersion={version}", {}, None)
         assert answer.status == 200
-        found = Watching()
+        watching = Watching()
 
         async def read() -> None:
             async for line in answer.chunks():
                 event: JsonObject = orjson.loads(line)
-                found.events.append(event)
+                watching.events.append(event)
 
         reader = asyncio.create_task(read())
         try:
-            yield found
+            yield watching
         finally:
             await answer.close()
             await reader
 
     async def guard(self) -> None:
-        """What the recording's owner had applied to the root before the last exchanges."""
+        """Apply the policies that the root had during the last recorded exchanges."""
         rule: JsonObject = {"apiGroups": ["compute.datumapis.com"], "apiVersions": ["*"]}
         rule |= {"operations": ["CREATE"], "resources": ["workloads"]}
         hook: JsonObject = {"name": "vworkload.kb.io", "rules": [rule], "sideEffects": "None"}
@@ -201,6 +197,7 @@ class Replay:
                         "validations": [
                             {
                                 "expression": "object.metadata.name != 'vap-deny'",
+                                "message": "policy says no",
                                 "reason": "Forbidden",
                             }
                         ],
@@ -228,11 +225,7 @@ class Replay:
         }
 
     def _translated(self, text: str) -> str:
-        return UID.sub(lambda found: self._uids.get(found[0], found[0]), text)
-
-
-def refuse_what_is_named_so(request: AdmissionRequest) -> Denial | None:
-    return Denial("policy says no", "Forbidden") if request.name == "vap-deny" else None
+        return UID.sub(lambda match: self._uids.get(match[0], match[0]), text)
 
 
 def parsed(raw: bytes) -> JsonValue:
@@ -284,11 +277,11 @@ async def compare_exchange(replay: Replay, recorded: list[JsonObject], number: i
         await compare_request(replay, exchange)
         await replay.clock.sleep(PURGE if number == 47 else SETTLE)
     events: list[JsonValue] = [
-        {"type": event.get("type"), "object": told(event.get("object"))}
+        {"type": event.get("type"), "object": normalised(event.get("object"))}
         for event in watching.events
     ]
     real: list[JsonValue] = [
-        {"type": event.get("type"), "object": told(event.get("object"))}
+        {"type": event.get("type"), "object": normalised(event.get("object"))}
         for event in objects_at(following[0], "events")
     ]
     if number + 1 == RACED:
@@ -301,23 +294,23 @@ async def compare_exchange(replay: Replay, recorded: list[JsonObject], number: i
 async def compare_request(replay: Replay, exchange: JsonObject) -> None:
     what, request = string_at(exchange, "what"), object_at(exchange, "request")
     answer = object_at(exchange, "response")
-    found = await replay.ask(request)
-    assert found.status == integer_at(answer, "code"), (what, found.body)
-    headers = {name.lower(): value for name, value in found.headers.items()}
+    response = await replay.ask(request)
+    assert response.status == integer_at(answer, "code"), (what, response.body)
+    headers = {name.lower(): value for name, value in response.headers.items()}
     for name, value in object_at(answer, "headers").items():
         assert headers[name] == value, what
-    body = shortened(string_at(request, "path"), found.body)
-    wanted = answer.get("body")
+    body = shortened(string_at(request, "path"), response.body)
+    desired = answer.get("body")
     if "groups" in object_at(answer, "body"):
-        served, real = set(strings_at(body, "groups")), set(strings_at(wanted, "groups"))
+        served, real = set(strings_at(body, "groups")), set(strings_at(desired, "groups"))
         assert real - served == NOT_SERVED, what
         assert served <= real, what
     else:
-        assert told(body) == told(wanted), what
-    replay.learn(wanted, found.body)
+        assert normalised(body) == normalised(desired), what
+    replay.learn(desired, response.body)
 
 
 def compare_review(replay: Replay, recorded: JsonObject) -> None:
     (asked,) = replay.reviews
     asked = {name: value for name, value in asked.items() if name != "object"}
-    assert told(asked) == told(recorded)
+    assert normalised(asked) == normalised(recorded)

@@ -1,4 +1,4 @@
-"""Reviewers of a plane in virtual time: webhooks as functions, and Python forms of policies."""
+"""Admission plugins of a plane in virtual time: webhooks as functions, and policies."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from datetime import timedelta
 
 import pytest
 
-from compute_sim_planes.api_server.admission import AdmissionRequest
-from compute_sim_planes.api_server.identity import authenticated
-from compute_sim_planes.api_server.plane import Connection, PlaneParts
-from compute_sim_planes.api_server.policies import Denial
+from compute_sim_planes.api_server.admission.expressions import (
+    ExpressionError,
+    ExpressionInputs,
+    compile_expression,
+)
+from compute_sim_planes.api_server.admission.webhook_clients import (
+    HttpWebhooks,
+    RegisteredWebhooks,
+    ServiceReference,
+    WebhookCallError,
+    WebhookTarget,
+)
+from compute_sim_planes.api_server.authz.identity import authenticated
+from compute_sim_planes.api_server.plane import PlaneParts, UserTransport
 from compute_sim_planes.api_server.testing import (
     MERGE_PATCH,
-    Reply,
+    ApiResponse,
     World,
     a_config_map,
     ask,
     in_virtual_time,
 )
-from compute_sim_planes.api_server.webhook_callers import (
-    HttpWebhooks,
-    RegisteredWebhooks,
-    Service,
-    Target,
-    WebhookCallError,
-)
-from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, string_at, string_map_at
+from compute_sim_planes.json_types import JsonObject, JsonValue, object_at
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -59,17 +62,17 @@ def a_configuration(**options: JsonValue) -> JsonObject:
 
 
 def reviewing(
-    judge: Callable[[JsonObject], JsonObject], delay: timedelta = timedelta()
+    respond: Callable[[JsonObject], JsonObject], delay: timedelta = timedelta()
 ) -> Webhooks:
-    return Webhooks(judge, delay)
+    return Webhooks(respond, delay)
 
 
 class Webhooks(RegisteredWebhooks):
-    """One webhook in this process, as an operator's front door would register it."""
+    """One webhook in this process, registered as an operator's would be."""
 
-    def __init__(self, judge: Callable[[JsonObject], JsonObject], delay: timedelta) -> None:
+    def __init__(self, respond: Callable[[JsonObject], JsonObject], delay: timedelta) -> None:
         super().__init__()
-        self._judge = judge
+        self._respond = respond
         self._delay = delay
         self.asked: list[JsonObject] = []
         self.webhooks[ADDRESS] = self._answer
@@ -78,14 +81,14 @@ class Webhooks(RegisteredWebhooks):
         request = object_at(review, "request")
         self.asked.append(request)
         await asyncio.sleep(self._delay.total_seconds())
-        response: JsonObject = {"uid": request["uid"], **self._judge(request)}
+        response: JsonObject = {"uid": request["uid"], **self._respond(request)}
         return {**review, "response": response}
 
 
 def test_a_registered_function_is_asked_under_the_address_of_its_service() -> None:
     webhooks = reviewing(lambda _: {"allowed": True})
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         (
             await ask(
                 world.admin, "POST", f"{GROUP}/validatingwebhookconfigurations", a_configuration()
@@ -93,21 +96,21 @@ def test_a_registered_function_is_asked_under_the_address_of_its_service() -> No
         ).expect(201)
         (await ask(world.admin, "POST", MAPS, a_config_map())).expect(201)
 
-    in_virtual_time(story, PlaneParts(webhooks=webhooks))
+    in_virtual_time(scenario, PlaneParts(webhooks=webhooks))
     assert [request["operation"] for request in webhooks.asked] == ["CREATE"]
 
 
 def test_a_function_that_takes_too_long_fails_the_request_in_virtual_time() -> None:
     webhooks = reviewing(lambda _: {"allowed": True}, timedelta(minutes=1))
 
-    async def story(world: World) -> tuple[Reply, float]:
+    async def scenario(world: World) -> tuple[ApiResponse, float]:
         path = f"{GROUP}/validatingwebhookconfigurations"
         (await ask(world.admin, "POST", path, a_configuration(timeoutSeconds=5))).expect(201)
         began = world.clock.monotonic()
         reply = await ask(world.admin, "POST", MAPS, a_config_map())
         return reply, (world.clock.monotonic() - began).total_seconds()
 
-    refused, waited = in_virtual_time(story, PlaneParts(webhooks=webhooks))
+    refused, waited = in_virtual_time(scenario, PlaneParts(webhooks=webhooks))
     assert (refused.status, waited) == (500, 5.0)
     assert "context deadline exceeded" in refused.message
 
@@ -115,7 +118,7 @@ def test_a_function_that_takes_too_long_fails_the_request_in_virtual_time() -> N
 def test_a_patch_that_lost_the_race_during_a_review_is_worked_out_anew() -> None:
     webhooks = reviewing(lambda _: {"allowed": True}, timedelta(seconds=1))
 
-    async def story(world: World) -> JsonValue:
+    async def scenario(world: World) -> JsonValue:
         (await ask(world.admin, "POST", MAPS, a_config_map(data={"n": "0"}))).expect(201)
         path = f"{GROUP}/validatingwebhookconfigurations"
         (await ask(world.admin, "POST", path, a_configuration())).expect(201)
@@ -129,8 +132,8 @@ def test_a_patch_that_lost_the_race_during_a_review_is_worked_out_anew() -> None
             (await task).expect(200)
         return (await ask(world.admin, "GET", f"{MAPS}/one")).expect(200)["data"]
 
-    # Nobody's change is lost, though both were reviewed at the same time.
-    assert in_virtual_time(story, PlaneParts(webhooks=webhooks)) == {
+    # No change is lost, although both were reviewed at the same time.
+    assert in_virtual_time(scenario, PlaneParts(webhooks=webhooks)) == {
         "n": "0",
         "a": "1",
         "b": "1",
@@ -141,7 +144,7 @@ def test_a_patch_that_lost_the_race_during_a_review_is_worked_out_anew() -> None
 def test_a_replacement_that_lost_the_race_during_a_review_is_a_conflict() -> None:
     webhooks = reviewing(lambda _: {"allowed": True}, timedelta(seconds=1))
 
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         made = (await ask(world.admin, "POST", MAPS, a_config_map())).expect(201)
         path = f"{GROUP}/validatingwebhookconfigurations"
         (await ask(world.admin, "POST", path, a_configuration())).expect(201)
@@ -153,13 +156,13 @@ def test_a_replacement_that_lost_the_race_during_a_review_is_a_conflict() -> Non
         ]
         return sorted([(await task).status for task in tasks])
 
-    assert in_virtual_time(story, PlaneParts(webhooks=webhooks)) == [200, 409, 409]
+    assert in_virtual_time(scenario, PlaneParts(webhooks=webhooks)) == [200, 409, 409]
 
 
 def test_an_object_created_during_a_review_already_exists_for_the_second() -> None:
     webhooks = reviewing(lambda _: {"allowed": True}, timedelta(seconds=1))
 
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         path = f"{GROUP}/validatingwebhookconfigurations"
         (await ask(world.admin, "POST", path, a_configuration())).expect(201)
         tasks = [
@@ -167,16 +170,16 @@ def test_an_object_created_during_a_review_already_exists_for_the_second() -> No
         ]
         return sorted([(await task).status for task in tasks])
 
-    assert in_virtual_time(story, PlaneParts(webhooks=webhooks)) == [201, 409]
+    assert in_virtual_time(scenario, PlaneParts(webhooks=webhooks)) == [201, 409]
 
 
 def test_conditions_in_cel_are_refused_instead_of_ignored() -> None:
-    async def story(world: World) -> Reply:
+    async def scenario(world: World) -> ApiResponse:
         condition: JsonValue = [{"name": "c", "expression": "true"}]
         path = f"{GROUP}/validatingwebhookconfigurations"
         return await ask(world.admin, "POST", path, a_configuration(matchConditions=condition))
 
-    refused = in_virtual_time(story)
+    refused = in_virtual_time(scenario)
     assert refused.status == 422
     assert "webhooks[0].matchConditions: Forbidden: this server evaluates no CEL" in refused.message
 
@@ -199,33 +202,25 @@ def test_a_reply_that_is_no_review_fails_the_request(answered: JsonObject, words
         webhooks.webhooks[ADDRESS] = webhook
         return PlaneParts(webhooks=webhooks)
 
-    async def story(world: World) -> Reply:
+    async def scenario(world: World) -> ApiResponse:
         path = f"{GROUP}/validatingwebhookconfigurations"
         (await ask(world.admin, "POST", path, a_configuration())).expect(201)
         return await ask(world.admin, "POST", MAPS, a_config_map())
 
-    refused = in_virtual_time(story, parts())
+    refused = in_virtual_time(scenario, parts())
     assert refused.status == 500
     assert words in refused.message
 
 
-async def test_a_service_nobody_located_has_no_endpoints() -> None:
+async def test_an_unknown_service_has_no_endpoints() -> None:
     caller = HttpWebhooks()
-    target = Target("", Service("compute", "guard", 443), "/validate", b"")
+    target = WebhookTarget("", ServiceReference("compute", "guard", 443), "/validate", b"")
     with pytest.raises(WebhookCallError, match="no endpoints available"):
         await caller.call(target, {}, timedelta(seconds=1))
     await caller.close()
 
 
-def only_own_cell(request: AdmissionRequest) -> Denial | None:
-    cell = request.user.name.removeprefix("cell:")
-    shown = request.wanted if request.wanted is not None else request.found
-    if string_map_at(shown, "metadata", "labels").get("cell") == cell:
-        return None
-    return Denial(f"this object is not of cell {cell}", reason="Forbidden")
-
-
-def a_policy(name: str = "own-cell") -> JsonObject:
+def a_policy(**spec: JsonValue) -> JsonObject:
     rule: JsonObject = {
         "operations": ["CREATE", "UPDATE", "DELETE"],
         "apiGroups": [""],
@@ -235,11 +230,22 @@ def a_policy(name: str = "own-cell") -> JsonObject:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
+        "metadata": {"name": "own-cell"},
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": "written in CEL"}],
+            "variables": [
+                {"name": "cell", "expression": "request.userInfo.username.substring(size('cell:'))"}
+            ],
+            "validations": [
+                {
+                    "expression": "(object == null ? oldObject : object).metadata"
+                    ".?labels[?'cell'].orValue('') == variables.cell",
+                    "messageExpression": "'this object is not of cell ' + variables.cell",
+                    "reason": "Forbidden",
+                }
+            ],
+            **spec,
         },
     }
 
@@ -253,21 +259,17 @@ def a_policy_binding(*actions: str, **spec: JsonValue) -> JsonObject:
     }
 
 
-async def bind(admin: Connection, binding: JsonObject) -> None:
+async def bind(admin: UserTransport, binding: JsonObject) -> None:
     (await ask(admin, "POST", f"{GROUP}/validatingadmissionpolicies", a_policy())).expect(201)
     path = f"{GROUP}/validatingadmissionpolicybindings"
     (await ask(admin, "POST", path, binding)).expect(201)
 
 
-def guarded() -> PlaneParts:
-    return PlaneParts(policies={"own-cell": only_own_cell})
-
-
 DFW = authenticated("cell:dfw", "system:masters")
 
 
-def test_the_python_form_of_a_bound_policy_refuses_with_the_words_of_a_real_one() -> None:
-    async def story(world: World) -> Reply:
+def test_a_bound_policy_refuses_with_the_message_of_a_real_server() -> None:
+    async def scenario(world: World) -> ApiResponse:
         await bind(world.admin, a_policy_binding("Deny"))
         cell = world.plane.connect(DFW)
         mine = a_config_map("mine", labels={"cell": "dfw"})
@@ -276,7 +278,7 @@ def test_the_python_form_of_a_bound_policy_refuses_with_the_words_of_a_real_one(
         (await ask(cell, "DELETE", f"{MAPS}/mine")).expect(200)
         return await ask(cell, "POST", MAPS, a_config_map("theirs", labels={"cell": "ord"}))
 
-    refused = in_virtual_time(story, guarded())
+    refused = in_virtual_time(scenario)
     assert (refused.status, refused.reason) == (403, "Forbidden")
     assert refused.message == (
         "configmaps \"theirs\" is forbidden: ValidatingAdmissionPolicy 'own-cell' with binding "
@@ -285,32 +287,32 @@ def test_the_python_form_of_a_bound_policy_refuses_with_the_words_of_a_real_one(
 
 
 def test_a_policy_guards_nothing_until_it_is_bound_and_nothing_after() -> None:
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         cell, path = world.plane.connect(DFW), f"{GROUP}/validatingadmissionpolicies"
         (await ask(world.admin, "POST", path, a_policy())).expect(201)
-        found = [(await ask(cell, "POST", MAPS, a_config_map("a"))).status]
+        statuses = [(await ask(cell, "POST", MAPS, a_config_map("a"))).status]
         bindings = f"{GROUP}/validatingadmissionpolicybindings"
         (await ask(world.admin, "POST", bindings, a_policy_binding("Deny"))).expect(201)
-        found.append((await ask(cell, "POST", MAPS, a_config_map("b"))).status)
+        statuses.append((await ask(cell, "POST", MAPS, a_config_map("b"))).status)
         (await ask(world.admin, "DELETE", f"{bindings}/bound")).expect(200)
-        found.append((await ask(cell, "POST", MAPS, a_config_map("c"))).status)
-        return found
+        statuses.append((await ask(cell, "POST", MAPS, a_config_map("c"))).status)
+        return statuses
 
-    assert in_virtual_time(story, guarded()) == [201, 403, 201]
+    assert in_virtual_time(scenario) == [201, 403, 201]
 
 
 def test_a_binding_may_warn_instead() -> None:
-    async def story(world: World) -> Reply:
+    async def scenario(world: World) -> ApiResponse:
         await bind(world.admin, a_policy_binding("Warn"))
         return await ask(world.plane.connect(DFW), "POST", MAPS, a_config_map())
 
-    reply = in_virtual_time(story, guarded())
+    reply = in_virtual_time(scenario)
     assert reply.status == 201
     assert "this object is not of cell dfw" in reply.warnings[0]
 
 
 def test_a_binding_may_be_about_some_namespaces_only() -> None:
-    async def story(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         selector: JsonObject = {"matchLabels": {"kubernetes.io/metadata.name": "kube-public"}}
         await bind(
             world.admin, a_policy_binding("Deny", matchResources={"namespaceSelector": selector})
@@ -321,15 +323,34 @@ def test_a_binding_may_be_about_some_namespaces_only() -> None:
             for name in ("default", "kube-public")
         ]
 
-    assert in_virtual_time(story, guarded()) == [201, 403]
+    assert in_virtual_time(scenario) == [201, 403]
 
 
-def test_a_policy_without_a_python_form_is_refused() -> None:
-    async def story(world: World) -> Reply:
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"paramKind": {"kind": "Limit"}}, "spec.paramKind: Forbidden: this server does not"),
+        ({"auditAnnotations": [{"key": "a"}]}, "spec.auditAnnotations: Forbidden: this server"),
+        ({"variables": [{"name": "a", "expression": "[object.?a]"}]}, "keeps no optional"),
+        ({"validations": [{"expression": "has(variables.cell)"}]}, "must evaluate to bool"),
+        ({"validations": [{"expression": "quantity('1').isInteger()"}]}, "reference to 'quantity'"),
+        ({"validations": [{"expression": "namespaceObject == null"}]}, "to 'namespaceObject'"),
+        ({"validations": [{"expression": "authorizer == null"}]}, "reference to 'authorizer'"),
+    ],
+)
+def test_a_policy_that_only_a_real_server_evaluates_is_refused(
+    spec: JsonObject, message: str
+) -> None:
+    async def scenario(world: World) -> ApiResponse:
         path = f"{GROUP}/validatingadmissionpolicies"
-        return await ask(world.admin, "POST", path, a_policy("unknown"))
+        return await ask(world.admin, "POST", path, a_policy(**spec))
 
-    refused = in_virtual_time(story, guarded())
-    assert refused.status == 403
-    assert "register a Python form" in refused.message
-    assert string_at(refused.details, "name") == "unknown"
+    refused = in_virtual_time(scenario)
+    assert refused.status == 422
+    assert message in refused.message
+
+
+def test_a_value_that_is_no_bool_is_an_error() -> None:
+    inputs = ExpressionInputs({"object": {"a": "text"}})
+    with pytest.raises(ExpressionError, match=r"'object\.a' resulted in error: expected a bool"):
+        inputs.holds(compile_expression("object.a"))

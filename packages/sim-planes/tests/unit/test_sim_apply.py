@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compute_sim_planes.api_server.schema import CompiledSchema, compile_schema
-from compute_sim_planes.api_server.server_side_apply import (
+from compute_sim_planes.api_server.patch.server_side_apply import (
     AppliedTypeError,
     ApplyConflictError,
     apply_configuration,
     record_update,
 )
+from compute_sim_planes.api_server.schema.compiled import CompiledSchema, compile_schema
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 
 NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
@@ -75,15 +75,17 @@ def a_thing(labels: dict[str, str] | None = None, /, **spec: JsonValue) -> JsonO
 
 
 def applied(
-    found: JsonObject | None,
-    wanted: JsonObject,
+    existing: JsonObject | None,
+    desired: JsonObject,
     manager: str = "us",
     *,
     force: bool = False,
     now: datetime = NOW,
     schema: CompiledSchema | None = SCHEMA,
 ) -> JsonObject:
-    return apply_configuration(found, wanted, manager=manager, force=force, schema=schema, now=now)
+    return apply_configuration(
+        existing, desired, manager=manager, force=force, schema=schema, now=now
+    )
 
 
 def updated(
@@ -94,15 +96,15 @@ def updated(
     )
 
 
-def owned_by(found: JsonObject, manager: str, operation: str = "Apply") -> JsonObject:
-    for entry in objects_at(found, "metadata", "managedFields"):
+def owned_by(existing: JsonObject, manager: str, operation: str = "Apply") -> JsonObject:
+    for entry in objects_at(existing, "metadata", "managedFields"):
         if entry.get("manager") == manager and entry.get("operation") == operation:
             return object_at(entry, "fieldsV1")
     return {}
 
 
-def spec_of(found: JsonObject) -> JsonObject:
-    return object_at(found, "spec")
+def spec_of(existing: JsonObject) -> JsonObject:
+    return object_at(existing, "spec")
 
 
 def test_the_first_apply_creates_the_object_and_owns_what_it_names() -> None:
@@ -129,10 +131,10 @@ def test_the_first_apply_creates_the_object_and_owns_what_it_names() -> None:
 
 
 def test_applying_the_same_again_changes_nothing_not_even_the_time() -> None:
-    wanted = a_thing(replicas=2, limits={"cpu": "1"}, args=["a"])
-    made = applied(None, wanted)
+    desired = a_thing(replicas=2, limits={"cpu": "1"}, args=["a"])
+    made = applied(None, desired)
 
-    assert applied(made, wanted, now=LATER) == made
+    assert applied(made, desired, now=LATER) == made
 
 
 def test_a_field_no_longer_applied_goes() -> None:
@@ -152,7 +154,7 @@ def test_a_map_goes_with_its_last_key() -> None:
     assert "labels" not in object_at(changed, "metadata")
 
 
-def test_a_field_no_longer_applied_stays_when_somebody_else_applies_it_too() -> None:
+def test_a_field_no_longer_applied_stays_when_another_manager_applies_it() -> None:
     made = applied(None, a_thing(replicas=2, mode="x"))
     shared = applied(made, a_thing(mode="x"), "others")
 
@@ -165,15 +167,15 @@ def test_a_field_no_longer_applied_stays_when_somebody_else_applies_it_too() -> 
 def test_fields_of_others_survive_an_apply_that_does_not_name_them() -> None:
     made = applied(None, a_thing({"app": "web"}, replicas=2))
     theirs = a_thing({"app": "web", "foreign": "yes"}, replicas=2, mode="x")
-    found = updated(made, {**made, **theirs})
+    existing = updated(made, {**made, **theirs})
 
-    changed = applied(found, a_thing({"app": "db"}, replicas=3))
+    changed = applied(existing, a_thing({"app": "db"}, replicas=3))
 
     assert object_at(changed, "metadata", "labels") == {"app": "db", "foreign": "yes"}
     assert spec_of(changed) == {"replicas": 3, "mode": "x"}
 
 
-def test_a_value_somebody_else_applied_conflicts_with_its_field_and_owner() -> None:
+def test_a_value_of_another_manager_conflicts_with_its_field_and_owner() -> None:
     made = applied(None, a_thing(replicas=2), "others")
 
     with pytest.raises(ApplyConflictError) as caught:
@@ -191,10 +193,10 @@ def test_a_value_somebody_else_applied_conflicts_with_its_field_and_owner() -> N
 
 
 def test_conflicts_with_plain_writers_name_their_version_and_several_are_listed() -> None:
-    found = updated(None, a_thing(replicas=2, containers=[{"name": "c", "image": "i"}]))
+    existing = updated(None, a_thing(replicas=2, containers=[{"name": "c", "image": "i"}]))
 
     with pytest.raises(ApplyConflictError) as caught:
-        applied(found, a_thing(replicas=3, containers=[{"name": "c", "image": "j"}]))
+        applied(existing, a_thing(replicas=3, containers=[{"name": "c", "image": "j"}]))
 
     assert caught.value.message == (
         'Apply failed with 2 conflicts: conflicts with "them" using example.com/v1:\n'
@@ -222,7 +224,7 @@ def test_the_same_value_applied_by_two_is_owned_by_both() -> None:
 
 
 def test_a_manager_that_posted_and_then_applies_is_two_managers() -> None:
-    """The classic trap: what was created by POST is not given up by a later apply."""
+    """Fields created by POST are not given up by a later apply of the same manager."""
     posted = updated(None, a_thing(replicas=2, tags=["Quota", "Network"]), "us")
 
     changed = applied(posted, a_thing(replicas=2, tags=["Quota"]), "us")
@@ -261,7 +263,7 @@ def test_an_item_no_longer_applied_goes_whole() -> None:
     assert spec_of(changed)["containers"] == [{"name": "b"}]
 
 
-def test_an_item_stays_as_long_as_somebody_owns_something_in_it() -> None:
+def test_an_item_stays_while_a_field_in_it_has_an_owner() -> None:
     made = applied(None, a_thing(containers=[{"name": "a", "image": "1"}]))
     both = applied(made, a_thing(containers=[{"name": "a", "port": 80}]), "others")
 
@@ -332,24 +334,24 @@ def test_owners_and_finalizers_merge_by_uid_and_by_value() -> None:
     ]
 
 
-def test_nobody_owns_what_the_server_keeps_itself() -> None:
-    found = a_thing(replicas=1)
-    object_at(found, "metadata").update(
+def test_fields_set_by_the_server_have_no_owner() -> None:
+    existing = a_thing(replicas=1)
+    object_at(existing, "metadata").update(
         uid="u", resourceVersion="5", generation=3, creationTimestamp="2026-01-01T00:00:00Z"
     )
 
-    assert owned_by(updated(None, found), "them", "Update") == {
+    assert owned_by(updated(None, existing), "them", "Update") == {
         "f:spec": {".": {}, "f:replicas": {}}
     }
 
 
-def test_an_object_nobody_recorded_belongs_to_a_stranger_from_before() -> None:
-    found = a_thing(replicas=1, mode="x")
+def test_an_object_without_managed_fields_belongs_to_before_first_apply() -> None:
+    existing = a_thing(replicas=1, mode="x")
 
     with pytest.raises(ApplyConflictError, match="before-first-apply"):
-        applied(found, a_thing(replicas=2))
+        applied(existing, a_thing(replicas=2))
 
-    changed = applied(found, a_thing(replicas=1))
+    changed = applied(existing, a_thing(replicas=1))
     assert owned_by(changed, "before-first-apply", "Update") != {}
 
 
@@ -366,7 +368,7 @@ def test_an_object_nobody_recorded_belongs_to_a_stranger_from_before() -> None:
         ({"containers": {}}, r"^\.spec\.containers: expected list, got object$"),
     ],
 )
-def test_a_configuration_whose_ownership_cannot_be_told_is_refused(
+def test_a_configuration_with_undefined_ownership_is_refused(
     spec: JsonObject, message: str
 ) -> None:
     with pytest.raises(AppliedTypeError, match=message):
@@ -374,11 +376,11 @@ def test_a_configuration_whose_ownership_cannot_be_told_is_refused(
 
 
 def test_fields_the_request_may_not_touch_are_neither_written_nor_owned() -> None:
-    wanted: JsonObject = {**a_thing(replicas=1), "status": {"ready": True}}
+    desired: JsonObject = {**a_thing(replicas=1), "status": {"ready": True}}
 
     made = apply_configuration(
         None,
-        wanted,
+        desired,
         manager="us",
         force=False,
         schema=SCHEMA,
@@ -405,9 +407,9 @@ def test_an_update_that_changes_nothing_records_nothing() -> None:
     assert updated(made, made) == made
 
 
-def test_a_status_writer_is_told_from_the_same_writer_of_the_spec() -> None:
-    found = updated(None, a_thing(replicas=1), "them")
-    reported = updated(found, {**found, "status": {"ready": True}}, "them", "status")
+def test_one_manager_of_spec_and_status_has_two_entries() -> None:
+    existing = updated(None, a_thing(replicas=1), "them")
+    reported = updated(existing, {**existing, "status": {"ready": True}}, "them", "status")
 
     entries = objects_at(reported, "metadata", "managedFields")
 
@@ -425,10 +427,10 @@ def test_one_empty_entry_forgets_all_owners() -> None:
 
 
 def test_entries_are_ordered_appliers_first_then_by_time() -> None:
-    found = updated(None, a_thing(replicas=1), "zz")
-    found = applied(found, a_thing(mode="x"), "bb", now=LATER)
-    found = applied(found, a_thing(limits={"cpu": "1"}), "aa", now=LATER)
+    existing = updated(None, a_thing(replicas=1), "zz")
+    existing = applied(existing, a_thing(mode="x"), "bb", now=LATER)
+    existing = applied(existing, a_thing(limits={"cpu": "1"}), "aa", now=LATER)
 
-    managers = [string_at(e, "manager") for e in objects_at(found, "metadata", "managedFields")]
+    managers = [string_at(e, "manager") for e in objects_at(existing, "metadata", "managedFields")]
 
     assert managers == ["aa", "bb", "zz"]

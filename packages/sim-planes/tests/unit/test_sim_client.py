@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
+from compute_sim_planes.api_server.http.transport import BytesResponse, Response
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.transport import Answer, BytesAnswer
-from compute_sim_planes.client import Client, Resource, Selection
-from compute_sim_planes.client_errors import (
+from compute_sim_planes.client.errors import (
     AlreadyExistsError,
     ApiError,
     ConflictError,
@@ -22,11 +21,12 @@ from compute_sim_planes.client_errors import (
     WatchEndedError,
     error_of,
 )
-from compute_sim_planes.client_http import HttpTransport
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.http import HttpTransport
+from compute_sim_planes.client.reflector import Delta, list_and_watch
+from compute_sim_planes.client.rest import Client, ListOptions, Resource
 from compute_sim_planes.crds import load_crds
-from compute_sim_planes.following import Seen, follow
 from compute_sim_planes.json_types import JsonObject, object_at, objects_at, string_at
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 CONFIG = Resource("", "v1", "configmaps", "ConfigMap")
@@ -53,7 +53,7 @@ def on_plane(body: Callable[[Client, Plane, VirtualClock], Awaitable[None]]) -> 
     async def main(clock: VirtualClock) -> None:
         plane = Plane("p", PlaneParts(clock=clock, identities=clock))
         try:
-            await body(Client(plane.connect(), manager="neighbour"), plane, clock)
+            await body(Client(plane.connect(), manager="external"), plane, clock)
         finally:
             await plane.close()
 
@@ -67,22 +67,22 @@ def test_objects_are_written_read_and_deleted() -> None:
         made = await client.create(CONFIG, a_config(k="v"))
         object_at(made, "data")["k"] = "w"
         await client.update(CONFIG, made)
-        found = await client.get(CONFIG, "a", "default")
-        assert object_at(found, "data") == {"k": "w"}
+        existing = await client.get(CONFIG, "a", "default")
+        assert object_at(existing, "data") == {"k": "w"}
         with pytest.raises(ConflictError):
             await client.update(CONFIG, made)
         with pytest.raises(AlreadyExistsError):
             await client.create(CONFIG, a_config())
         with pytest.raises(ConflictError):
             await client.delete(CONFIG, "a", namespace="default", uid="another")
-        uid = string_at(found, "metadata", "uid")
+        uid = string_at(existing, "metadata", "uid")
         assert await client.delete(CONFIG, "a", namespace="default", uid=uid)
         assert not await client.delete(CONFIG, "a", namespace="default")
 
     on_plane(body)
 
 
-def test_patches_are_told_apart_by_their_form() -> None:
+def test_patch_types_are_distinguished_by_their_form() -> None:
     async def body(client: Client, plane: Plane, clock: VirtualClock) -> None:
         del plane, clock
         await client.create(CONFIG, a_config(k="v"))
@@ -114,7 +114,7 @@ def test_an_apply_carries_our_name_and_status_is_written_apart() -> None:
         }
         made = await client.apply(CLAIMS, claim)
         (entry,) = objects_at(made, "metadata", "managedFields")
-        assert (entry["manager"], entry["operation"]) == ("neighbour", "Apply")
+        assert (entry["manager"], entry["operation"]) == ("external", "Apply")
         (condition,) = objects_at(made, "status", "conditions")
         assert condition["reason"] == "PendingEvaluation"
         condition.update(status="True", reason="QuotaAvailable")
@@ -131,8 +131,8 @@ def test_lists_are_read_page_by_page_and_selected() -> None:
         del plane, clock
         for number in range(1203):
             await client.create(CONFIG, a_config(f"c{number:04}"))
-        everything = await client.list(CONFIG, Selection("default"))
-        one = await client.list(CONFIG, Selection(labels="name=c0007"))
+        everything = await client.list(CONFIG, ListOptions("default"))
+        one = await client.list(CONFIG, ListOptions(labels="name=c0007"))
         assert len(everything.items) == 1203
         assert [string_at(item, "metadata", "name") for item in one.items] == ["c0007"]
         assert string_at(one.items[0], "kind") == "ConfigMap"
@@ -140,27 +140,27 @@ def test_lists_are_read_page_by_page_and_selected() -> None:
     on_plane(body)
 
 
-def test_a_watch_tells_what_happens_after_its_version() -> None:
+def test_a_watch_delivers_events_after_its_version() -> None:
     async def body(client: Client, plane: Plane, clock: VirtualClock) -> None:
         del plane, clock
-        listing = await client.list(CONFIG, Selection("default"))
+        listing = await client.list(CONFIG, ListOptions("default"))
         await client.create(CONFIG, a_config(k="v"))
         await client.delete(CONFIG, "a", namespace="default")
-        told: list[str] = []
+        received: list[str] = []
         async with aclosing(client.watch(CONFIG, listing.version)) as events:
             async for event in events:
-                told.append(event.type)
+                received.append(event.type)
                 if event.type == "DELETED":
                     break
-        assert told == ["ADDED", "DELETED"]
+        assert received == ["ADDED", "DELETED"]
 
     on_plane(body)
 
 
-def test_a_version_that_is_gone_is_told_from_other_errors() -> None:
+def test_a_compacted_version_has_its_own_error() -> None:
     async def body(client: Client, plane: Plane, clock: VirtualClock) -> None:
         del clock
-        listing = await client.list(CONFIG, Selection("default"))
+        listing = await client.list(CONFIG, ListOptions("default"))
         await client.create(CONFIG, a_config())
         plane.state.store.compact()
         with pytest.raises(ExpiredError):
@@ -172,21 +172,21 @@ def test_a_version_that_is_gone_is_told_from_other_errors() -> None:
 
 def test_what_was_deleted_while_no_watch_was_open_is_noticed() -> None:
     async def body(client: Client, plane: Plane, clock: VirtualClock) -> None:
-        told: list[str] = []
+        received: list[str] = []
         await client.create(CONFIG, a_config("kept"))
         await client.create(CONFIG, a_config("lost"))
         await client.create(CONFIG, a_config("remade"))
 
         async def listen() -> None:
-            selection = Selection("default", labels="name")
-            async with aclosing(follow(client, CONFIG, selection)) as seen:
+            selection = ListOptions("default", labels="name")
+            async with aclosing(list_and_watch(client, CONFIG, selection)) as seen:
                 async for one in seen:
-                    told.append(_tell(one))  # noqa: PERF401 -- read while it still grows
+                    received.append(render_delta(one))  # noqa: PERF401 -- read while it still grows
 
         listening = asyncio.create_task(listen())
         await clock.sleep(timedelta(seconds=1))
-        assert sorted(told) == ["+kept", "+lost", "+remade"]
-        told.clear()
+        assert sorted(received) == ["+kept", "+lost", "+remade"]
+        received.clear()
         for stream in tuple(plane.state.streams):
             stream.end()
         await client.delete(CONFIG, "lost", namespace="default")
@@ -194,8 +194,8 @@ def test_what_was_deleted_while_no_watch_was_open_is_noticed() -> None:
         await client.create(CONFIG, a_config("remade", k="2"))
         plane.state.store.compact()
         await clock.sleep(timedelta(seconds=5))
-        assert sorted(told) == ["+remade", "-lost", "-remade"]
-        assert told.index("-remade") < told.index("+remade")
+        assert sorted(received) == ["+remade", "-lost", "-remade"]
+        assert received.index("-remade") < received.index("+remade")
         listening.cancel()
         await asyncio.wait([listening])
 
@@ -204,12 +204,14 @@ def test_what_was_deleted_while_no_watch_was_open_is_noticed() -> None:
 
 def test_a_follower_sees_every_change_and_outlives_watches_that_end() -> None:
     async def body(client: Client, plane: Plane, clock: VirtualClock) -> None:
-        told: list[str] = []
+        received: list[str] = []
 
         async def listen() -> None:
-            async with aclosing(follow(client, CONFIG, Selection("default", "name"))) as seen:
+            async with aclosing(
+                list_and_watch(client, CONFIG, ListOptions("default", "name"))
+            ) as seen:
                 async for one in seen:
-                    told.append(_tell(one))  # noqa: PERF401 -- read while it still grows
+                    received.append(render_delta(one))  # noqa: PERF401 -- read while it still grows
 
         listening = asyncio.create_task(listen())
         await clock.sleep(timedelta(seconds=1))
@@ -220,7 +222,7 @@ def test_a_follower_sees_every_change_and_outlives_watches_that_end() -> None:
         await clock.sleep(timedelta(hours=2))
         await client.create(CONFIG, a_config("later"))
         await clock.sleep(timedelta(minutes=1))
-        assert told == ["+a", "+a", "-a", "+later"]
+        assert received == ["+a", "+a", "-a", "+later"]
         assert len(plane.state.streams) == 1
         listening.cancel()
         await asyncio.wait([listening])
@@ -256,13 +258,13 @@ def test_a_kind_that_is_not_served_yet_is_waited_for() -> None:
     on_plane(body)
 
 
-async def _first(client: Client) -> Seen:
-    async with aclosing(follow(client, CLAIMS)) as seen:
+async def _first(client: Client) -> Delta:
+    async with aclosing(list_and_watch(client, CLAIMS)) as seen:
         return await anext(seen)
 
 
-def _tell(one: Seen) -> str:
-    return f"{'-' if one.is_gone else '+'}{string_at(one.object, 'metadata', 'name')}"
+def render_delta(one: Delta) -> str:
+    return f"{'-' if one.is_deleted else '+'}{string_at(one.object, 'metadata', 'name')}"
 
 
 class ScriptedTransport:
@@ -274,10 +276,10 @@ class ScriptedTransport:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         del method, headers, body
         self.targets.append(target)
-        return BytesAnswer(self.status, {}, self.body)
+        return BytesResponse(self.status, {}, self.body)
 
 
 @pytest.mark.parametrize(
@@ -308,13 +310,13 @@ async def test_a_broken_stream_ends_with_an_error(lines: bytes, error: type[Exce
     ],
 )
 def test_refusals_have_a_type_each(status: int, reason: str, error: type[ApiError]) -> None:
-    found = error_of(status, b'{"reason":"%s","message":"m"}' % reason.encode())
+    parsed = error_of(status, b'{"reason":"%s","message":"m"}' % reason.encode())
 
-    assert type(found) is error
-    assert (found.status, found.reason, found.message) == (status, reason, "m")
+    assert type(parsed) is error
+    assert (parsed.status, parsed.reason, parsed.message) == (status, reason, "m")
 
 
-def test_a_refusal_without_a_status_still_says_its_code() -> None:
+def test_an_error_without_a_status_body_has_its_code() -> None:
     assert error_of(502, b"<html>").status == 502
 
 
@@ -355,13 +357,13 @@ async def test_over_http_the_same_client_sends_and_streams() -> None:
     transport = HttpTransport(f"http://127.0.0.1:{port}", token="secret")  # noqa: S106 -- of a server in this test
     client = Client(transport, manager="m")
     try:
-        found = await client.get(CONFIG, "a", "default")
+        existing = await client.get(CONFIG, "a", "default")
         async with aclosing(client.watch(CONFIG, "5")) as events:
-            told = [event.type async for event in events]
+            received = [event.type async for event in events]
     finally:
         await transport.close()
         await runner.cleanup()
 
-    assert string_at(found, "metadata", "name") == "a"
-    assert told == ["ADDED"]
+    assert string_at(existing, "metadata", "name") == "a"
+    assert received == ["ADDED"]
     assert asked[0] == ("GET", "/api/v1/namespaces/default/configmaps/a", "Bearer secret")

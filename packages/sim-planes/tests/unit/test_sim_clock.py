@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from compute_sim_planes.clock import LoopReport, SkewedClock, UnhandledError, VirtualClock, run
-from compute_sim_planes.virtual_loop import (
+from compute_sim_planes.time.clock import LoopReport, SkewedClock, UnhandledError, VirtualClock, run
+from compute_sim_planes.time.virtual_loop import (
     DeadlockError,
     LivelockError,
     VirtualLoop,
@@ -24,28 +24,28 @@ SEEDS = range(8)
 SECOND = timedelta(seconds=1)
 
 
-async def tell_order(clock: VirtualClock) -> str:
-    """Workers that wake each other, wait and draw: their order is the history of the run."""
-    told: list[str] = []
+async def run_workers(clock: VirtualClock) -> str:
+    """Workers that trigger each other, wait and draw: returns their order."""
+    order: list[str] = []
     queue = asyncio.Queue[int]()
 
     async def work(name: str) -> None:
         for turn in range(3):
             await clock.sleep(timedelta(seconds=clock.random("jitter").choice([0, 1, 1])))
             queue.put_nowait(turn)
-            told.append(f"{clock.monotonic().total_seconds():g}:{name}{turn}")
+            order.append(f"{clock.monotonic().total_seconds():g}:{name}{turn}")
 
     async with asyncio.TaskGroup() as group:
         for name in "abcd":
             group.create_task(work(name))
         for _ in range(12):
             await queue.get()
-    return f"{' '.join(told)} {clock.uid()}"
+    return f"{' '.join(order)} {clock.uid()}"
 
 
 def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
-    first = [run(tell_order, seed=seed, start=START) for seed in SEEDS]
-    second = [run(tell_order, seed=seed, start=START) for seed in SEEDS]
+    first = [run(run_workers, seed=seed, start=START) for seed in SEEDS]
+    second = [run(run_workers, seed=seed, start=START) for seed in SEEDS]
 
     assert first == second
     assert len(set(first)) == len(SEEDS)
@@ -53,14 +53,14 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
 
 def test_what_is_ready_at_the_same_moment_runs_in_an_order_of_the_seed() -> None:
     async def main(clock: VirtualClock) -> str:
-        told: list[str] = []
+        order: list[str] = []
 
         async def work(name: str) -> None:
             await clock.sleep(SECOND)
-            told.append(name)
+            order.append(name)
 
         await asyncio.gather(*(work(name) for name in "abcdef"))
-        return "".join(told)
+        return "".join(order)
 
     orders = {run(main, seed=seed, start=START) for seed in SEEDS}
 
@@ -71,7 +71,7 @@ def test_what_is_ready_at_the_same_moment_runs_in_an_order_of_the_seed() -> None
 HISTORY_SCRIPT = """
 import asyncio
 from datetime import UTC, datetime, timedelta
-from compute_sim_planes.clock import run
+from compute_sim_planes.time.clock import run
 
 async def main(clock):
     told = []
@@ -99,7 +99,7 @@ print(run(main, seed=7, start=datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 def test_the_same_seed_gives_the_same_order_in_another_process_too() -> None:
-    """A task group cancels its tasks in the order of a set; addresses must not decide it."""
+    """A task group cancels its tasks in the order of a set, which must not depend on addresses."""
     orders = {
         subprocess.run(
             [sys.executable, "-c", f"junk = [object() for _ in range({size})]\n{HISTORY_SCRIPT}"],
@@ -170,7 +170,7 @@ def test_a_cancelled_timer_does_not_move_time() -> None:
     loop.close()
 
 
-def test_a_deadlock_names_who_waits_and_where() -> None:
+def test_a_deadlock_names_the_waiting_tasks_and_lines() -> None:
     async def wait_for_ever() -> None:
         await asyncio.Event().wait()
 
@@ -183,7 +183,7 @@ def test_a_deadlock_names_who_waits_and_where() -> None:
         run(main, seed=1, start=START)
 
 
-def test_a_loop_that_spins_is_told_from_one_that_works() -> None:
+def test_a_spinning_loop_is_distinguished_from_a_working_one() -> None:
     async def spin() -> None:
         for _ in itertools.count():
             await asyncio.sleep(0)
@@ -220,7 +220,7 @@ def test_what_main_leaves_is_cancelled_and_reported() -> None:
     assert [text.partition(" ")[0] for text in report.pending] == ["lingerer"]
 
 
-def test_an_exception_nobody_takes_is_not_lost() -> None:
+def test_an_unhandled_exception_is_not_lost() -> None:
     async def main(clock: VirtualClock) -> None:
         def fail() -> None:
             raise ValueError("nobody expects this")

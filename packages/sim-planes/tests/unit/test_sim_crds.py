@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from compute_sim_planes.api_server.json_paths import parse_json_path
-from compute_sim_planes.api_server.schema import CompiledSchema, compile_schema, structural_problems
-from compute_sim_planes.crds import NEIGHBOURS, load_crds
+from compute_sim_planes.api_server.http.json_paths import parse_json_path
+from compute_sim_planes.api_server.schema.compiled import (
+    CompiledSchema,
+    compile_schema,
+    structural_problems,
+)
+from compute_sim_planes.crds import EXTERNAL_SYSTEMS, load_crds
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 
 RECORDINGS = Path(__file__).parent.parent / "observed"
@@ -40,10 +44,10 @@ def test_a_real_server_would_take_the_definition(crd: JsonObject) -> None:
         parse_json_path(string_at(column, "jsonPath"))
 
 
-def test_every_neighbour_has_its_kinds() -> None:
+def test_every_external_system_has_its_kinds() -> None:
     kinds = {
-        neighbour: {string_at(crd, "spec", "names", "kind") for crd in load_crds(neighbour)}
-        for neighbour in NEIGHBOURS
+        system: {string_at(crd, "spec", "names", "kind") for crd in load_crds(system)}
+        for system in EXTERNAL_SYSTEMS
     }
 
     assert kinds == {
@@ -77,52 +81,56 @@ def test_every_neighbour_has_its_kinds() -> None:
 
 
 def recorded_objects(file_name: str) -> list[JsonObject]:
-    """Every object of a neighbour's kind that a recording shows, wherever it stands in it."""
-    found: list[JsonObject] = []
+    """Every object of an external system's kind in a recording, at any depth."""
+    collected: list[JsonObject] = []
 
-    def look(value: JsonValue) -> None:
+    def collect(value: JsonValue) -> None:
         if isinstance(value, dict):
             group = string_at(value, "apiVersion").partition("/")[0]
             if (group, string_at(value, "kind")) in BY_KIND and "metadata" in value:
-                found.append(value)
+                collected.append(value)
             for inner in value.values():
-                look(inner)
+                collect(inner)
         elif isinstance(value, list):
             for inner in value:
-                look(inner)
+                collect(inner)
 
-    look(json.loads((RECORDINGS / file_name).read_text("utf-8")))
-    return found
+    collect(json.loads((RECORDINGS / file_name).read_text("utf-8")))
+    return collected
 
 
 @pytest.mark.parametrize("file_name", ["karmada.json", "milo.json"])
-def test_what_real_neighbours_wrote_fits_the_definitions_unchanged(file_name: str) -> None:
+def test_recorded_objects_fit_the_definitions_unchanged(file_name: str) -> None:
     objects = [
-        found for found in recorded_objects(file_name) if "uid" in object_at(found, "metadata")
+        document
+        for document in recorded_objects(file_name)
+        if "uid" in object_at(document, "metadata")
     ]
 
     assert len(objects) > 30
-    for found in objects:
-        group = string_at(found, "apiVersion").partition("/")[0]
-        schema = schema_of(group, string_at(found, "kind"))
-        assert schema.unknown_fields(found) == []
-        assert schema.validate(found) == []
-        assert schema.default(schema.prune(found)) == found
+    for document in objects:
+        group = string_at(document, "apiVersion").partition("/")[0]
+        schema = schema_of(group, string_at(document, "kind"))
+        assert schema.unknown_fields(document) == []
+        assert schema.validate(document) == []
+        assert schema.default(schema.prune(document)) == document
 
 
 def defaulted(group: str, kind: str, spec: JsonObject) -> JsonObject:
     schema = schema_of(group, kind)
-    found = schema.default({"metadata": {"name": "a"}, "spec": spec})
-    assert schema.validate(found) == []
-    return found
+    document = schema.default({"metadata": {"name": "a"}, "spec": spec})
+    assert schema.validate(document) == []
+    return document
 
 
 def test_a_policy_is_filled_in_as_the_hub_does_it() -> None:
     selector: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
 
-    found = defaulted("policy.karmada.io", "PropagationPolicy", {"resourceSelectors": [selector]})
+    document = defaulted(
+        "policy.karmada.io", "PropagationPolicy", {"resourceSelectors": [selector]}
+    )
 
-    assert found["spec"] == {
+    assert document["spec"] == {
         "resourceSelectors": [selector],
         "priority": 0,
         "preemption": "Never",
@@ -139,9 +147,9 @@ def test_a_fresh_claim_awaits_its_evaluation() -> None:
         "requests": [{"resourceType": "a/b", "amount": 1}],
     }
 
-    found = defaulted("quota.miloapis.com", "ResourceClaim", spec)
+    document = defaulted("quota.miloapis.com", "ResourceClaim", spec)
 
-    assert objects_at(found, "status", "conditions") == [
+    assert objects_at(document, "status", "conditions") == [
         {
             "type": "Granted",
             "status": "False",
@@ -177,9 +185,9 @@ def test_a_fresh_project_has_no_status_yet() -> None:
 def test_what_we_ask_of_the_network_is_pending_at_first(
     kind: str, types: list[str], spec: JsonObject
 ) -> None:
-    found = defaulted("networking.datumapis.com", kind, spec)
+    document = defaulted("networking.datumapis.com", kind, spec)
 
-    conditions = objects_at(found, "status", "conditions")
+    conditions = objects_at(document, "status", "conditions")
     assert [(string_at(c, "type"), string_at(c, "reason")) for c in conditions] == [
         (type_, "Pending") for type_ in types
     ]
@@ -225,8 +233,8 @@ def test_what_we_ask_of_the_network_is_pending_at_first(
 def test_what_does_not_fit_is_refused_at_its_field(
     group: str, kind: str, spec: JsonObject, path: str
 ) -> None:
-    found: JsonObject = {"metadata": {"name": "a"}, "spec": spec}
+    document: JsonObject = {"metadata": {"name": "a"}, "spec": spec}
 
-    (problem,) = schema_of(group, kind).validate(found)
+    (problem,) = schema_of(group, kind).validate(document)
 
     assert problem.path == path

@@ -5,19 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from compute_sim_planes.fault_plan_files import parse_plan, print_plan
-from compute_sim_planes.fault_plans import (
-    USUAL,
+from compute_sim_planes.faults.plan_files import parse_plan, print_plan
+from compute_sim_planes.faults.plans import (
+    DEFAULT_FAULTS,
     Action,
     Fault,
     FaultPlan,
     FaultPlanError,
     Parameters,
     Point,
-    usual_fault,
+    default_fault,
 )
 
-# The example of docs/spec/faults.md 1.7, with a key that is one.
+# The example of docs/spec/faults.md 1.7, with a valid key.
 EXAMPLE = """
 {"schema": "compute.faults/v1", "scenario": "roll", "seed": 7, "oracles": ["O1", "O2"],
  "faults": [{"id": "A2", "at": {"plane": "hub", "verb": "create", "kind": "WorkloadDeployment",
@@ -45,7 +45,7 @@ def test_what_is_printed_is_one_line_and_reads_the_same() -> None:
         "scale",
         3,
         (
-            usual_fault("C4", Point("hub", "write", nth=2)),
+            default_fault("C4", Point("hub", "write", nth=2)),
             Fault("C4", Action.REFUSE, Point("cell-1", times=0, every=3)),
             Fault(
                 "C3",
@@ -77,9 +77,9 @@ def test_what_is_usual_is_not_printed() -> None:
     assert printed == json.loads(EXAMPLE)
 
 
-@pytest.mark.parametrize("fault_id", sorted(USUAL))
+@pytest.mark.parametrize("fault_id", sorted(DEFAULT_FAULTS))
 def test_every_usual_fault_survives_the_file(fault_id: str) -> None:
-    plan = FaultPlan("create", 1, (usual_fault(fault_id, Point("hub", "watch")),))
+    plan = FaultPlan("create", 1, (default_fault(fault_id, Point("hub", "watch")),))
 
     assert parse_plan(print_plan(plan)) == plan
 

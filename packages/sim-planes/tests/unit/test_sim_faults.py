@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compute_sim_planes.api_server.http.transport import Response
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.transport import Answer
-from compute_sim_planes.client import Client, Resource, WatchEvent
-from compute_sim_planes.client_errors import (
+from compute_sim_planes.client.errors import (
     ApiError,
     ConflictError,
     ExpiredError,
     ThrottledError,
     WatchEndedError,
 )
-from compute_sim_planes.clock import VirtualClock, run
-from compute_sim_planes.fault_links import Link, LinkState
-from compute_sim_planes.fault_plans import Action, Fault, Parameters, Point, usual_fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
+from compute_sim_planes.client.rest import Client, Resource, WatchEvent
+from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport, Injector
+from compute_sim_planes.faults.links import Link, LinkState
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point, default_fault
 from compute_sim_planes.history import History, Injected
 from compute_sim_planes.json_types import JsonObject, object_at, string_at
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 CONFIG = Resource("", "v1", "configmaps", "ConfigMap")
@@ -36,13 +36,13 @@ def a_config(name: str = "a", **data: str) -> JsonObject:
 
 
 class World:
-    """A plane, an honest client of it, and one behind faults."""
+    """A plane, a direct client, and a client with faults."""
 
     def __init__(self, clock: VirtualClock, faults: tuple[Fault, ...]) -> None:
         self.clock = clock
         self.plane = Plane("hub", PlaneParts(clock=clock, identities=clock))
         self.history = History(clock)
-        self.life = OperatorLife("operator")
+        self.life = CrashableProcess("operator")
         self.link = Link()
         self.injector = Injector(faults, clock, self.history)
         self.transport = FaultyTransport(
@@ -50,15 +50,15 @@ class World:
             self.injector,
             plane="hub",
             kinds=self.kind_name,
-            life=self.life,
+            process=self.life,
             link=self.link,
         )
         self.client = Client(self.transport, manager="operator")
         self.honest = Client(self.plane.connect(), manager="somebody")
 
     def kind_name(self, group: str, version: str, resource: str) -> str:
-        found = self.plane.state.catalog.find(group, version, resource)
-        return found.kind if found is not None else ""
+        kind = self.plane.state.catalog.find(group, version, resource)
+        return kind.kind if kind is not None else ""
 
     async def exists(self, name: str = "a") -> bool:
         return await self.honest.get(CONFIG, name, "default") is not None
@@ -69,10 +69,10 @@ class World:
 
 
 class Watching:
-    """A watch through the faults, read by a task of its own."""
+    """A watch with faults, read by a task."""
 
     def __init__(self, world: World, resource: Resource, version: str) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.error: Exception | None = None
         self.has_ended = False
         self._events = world.client.watch(resource, version)
@@ -82,7 +82,7 @@ class Watching:
         try:
             async with aclosing(self._events) as events:
                 async for event in events:
-                    self.told.append(_tell(event))
+                    self.received.append(render_event(event))
         except (ApiError, WatchEndedError, OSError) as error:
             self.error = error
         self.has_ended = True
@@ -92,7 +92,7 @@ class Watching:
         await asyncio.wait([self._task])
 
 
-def _tell(event: WatchEvent) -> str:
+def render_event(event: WatchEvent) -> str:
     value = string_at(event.object, "data", "k")
     return f"{event.type[0]}{string_at(event.object, 'metadata', 'name')}{value}"
 
@@ -139,15 +139,15 @@ def test_an_error_status_answers_without_touching_the_plane(
         await world.client.create(CONFIG, a_config())
         assert await world.exists()
 
-    in_world(body, usual_fault(fault_id, CREATE))
+    in_world(body, default_fault(fault_id, CREATE))
 
 
-def test_a_throttled_answer_says_when_to_come_back() -> None:
+def test_a_throttled_response_has_retry_after() -> None:
     async def body(world: World) -> None:
         answer = await world.transport.request("GET", "/api/v1/configmaps", {}, None)
         assert (answer.status, answer.headers["Retry-After"]) == (429, "5")
 
-    in_world(body, usual_fault("C3", Point("hub", "list")))
+    in_world(body, default_fault("C3", Point("hub", "list")))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_throttled_answer_says_when_to_come_back() -> None:
         (Action.LOSE_REPLY, ConnectionResetError, True),
     ],
 )
-def test_a_broken_connection_tells_nothing_of_what_was_committed(
+def test_a_broken_connection_does_not_reveal_whether_it_was_committed(
     action: Action, error: type[OSError], is_committed: bool
 ) -> None:
     async def body(world: World) -> None:
@@ -189,7 +189,7 @@ def test_a_delay_takes_its_time() -> None:
         await world.client.create(CONFIG, a_config())
         assert world.clock.monotonic() == timedelta(seconds=10)
 
-    in_world(body, usual_fault("D2", CREATE))
+    in_world(body, default_fault("D2", CREATE))
 
 
 def test_a_body_that_is_no_json_can_be_had() -> None:
@@ -229,7 +229,7 @@ def test_a_crash_at_a_write_ends_the_process_there(action: Action, is_committed:
         assert world.life.crashes == 1
         await world.honest.create(CONFIG, a_config("later"))
         await world.clock.sleep(SECOND)
-        assert watching.told == []
+        assert watching.received == []
         await watching.stop()
 
     in_world(body, a_fault(action, CREATE))
@@ -248,7 +248,7 @@ def test_a_dead_process_reads_no_answer_that_was_under_way() -> None:
         await asyncio.wait([slow, crashing])
 
     slow_one = Point("hub", "create", "ConfigMap", "default/slow")
-    in_world(body, usual_fault("D2", slow_one), usual_fault("A1", CREATE))
+    in_world(body, default_fault("D2", slow_one), default_fault("A1", CREATE))
 
 
 @pytest.mark.parametrize(
@@ -270,22 +270,22 @@ def test_a_dead_process_reads_no_answer_that_was_under_way() -> None:
 )
 def test_points_are_counted_and_struck_as_the_plan_says(point: Point, struck: list[int]) -> None:
     async def body(world: World) -> None:
-        found: list[int] = []
+        failed: list[int] = []
         for number in range(1, 7):
             try:
                 await world.client.create(CONFIG, a_config(f"c{number}"))
             except ApiError:
-                found.append(number)
+                failed.append(number)
             await world.clock.sleep(SECOND)
-        assert found == struck
+        assert failed == struck
         assert len(list(world.history.of(Injected))) == len(struck)
 
-    in_world(body, usual_fault("C4", point))
+    in_world(body, default_fault("C4", point))
 
 
 def test_faults_can_be_armed_and_lifted_while_the_world_goes_on() -> None:
     async def body(world: World) -> None:
-        world.injector.arm(usual_fault("C4", Point(times=0)))
+        world.injector.arm(default_fault("C4", Point(times=0)))
         with pytest.raises(ApiError):
             await world.client.create(CONFIG, a_config())
         world.injector.disarm("C4")
@@ -298,7 +298,7 @@ EVENT = Point("hub", "watch", "ConfigMap", "default/a")
 
 
 async def write_three(world: World) -> None:
-    """Events Aa1, Ma2, Ab1 on the stream of ConfigMaps."""
+    """Write the events Aa1, Ma2, Ab1 to the stream of ConfigMaps."""
     made = await world.honest.create(CONFIG, a_config(k="1"))
     object_at(made, "data")["k"] = "2"
     await world.honest.update(CONFIG, made)
@@ -306,16 +306,16 @@ async def write_three(world: World) -> None:
     await world.clock.sleep(SECOND)
 
 
-def tells(expected: list[str], later: list[str] | None = None) -> Body:
-    """A body: three events are written; this is told at once, and that after a minute."""
+def expect_events(expected: list[str], later: list[str] | None = None) -> Body:
+    """A test body: three events are written; `expected` arrives at once, `later` after a minute."""
 
     async def body(world: World) -> None:
         watching = await world.watching()
         await world.clock.sleep(SECOND)
         await write_three(world)
-        assert watching.told == expected
+        assert watching.received == expected
         await world.clock.sleep(timedelta(seconds=45))
-        assert watching.told == (expected if later is None else later)
+        assert watching.received == (expected if later is None else later)
         assert not watching.has_ended
         await watching.stop()
 
@@ -323,35 +323,39 @@ def tells(expected: list[str], later: list[str] | None = None) -> Body:
 
 
 def test_without_faults_every_event_arrives_in_order() -> None:
-    in_world(tells(["Aa1", "Ma2", "Ab1"]))
+    in_world(expect_events(["Aa1", "Ma2", "Ab1"]))
 
 
 @pytest.mark.fault("B1")
 def test_a_dropped_event_never_arrives() -> None:
     in_world(
-        tells(["Aa1", "Ab1"]), usual_fault("B1", Point("hub", "watch", key="default/a", nth=2))
+        expect_events(["Aa1", "Ab1"]),
+        default_fault("B1", Point("hub", "watch", key="default/a", nth=2)),
     )
 
 
 @pytest.mark.fault("B3")
 def test_a_duplicate_arrives_twice() -> None:
-    in_world(tells(["Aa1", "Aa1", "Ma2", "Ab1"]), usual_fault("B3", EVENT))
+    in_world(expect_events(["Aa1", "Aa1", "Ma2", "Ab1"]), default_fault("B3", EVENT))
 
 
 @pytest.mark.fault("B3")
 def test_bookmarks_can_be_noise() -> None:
-    in_world(tells(["Aa1", "B", "B", "Ma2", "Ab1"]), a_fault(Action.BOOKMARK_NOISE, EVENT, count=2))
+    in_world(
+        expect_events(["Aa1", "B", "B", "Ma2", "Ab1"]),
+        a_fault(Action.BOOKMARK_NOISE, EVENT, count=2),
+    )
 
 
 def test_an_event_can_be_delayed_past_the_next() -> None:
-    in_world(tells(["Ma2", "Aa1", "Ab1"]), a_fault(Action.DELAY_PAST_NEXT, EVENT))
+    in_world(expect_events(["Ma2", "Aa1", "Ab1"]), a_fault(Action.DELAY_PAST_NEXT, EVENT))
 
 
-def test_an_event_nobody_passes_arrives_late() -> None:
+def test_a_delayed_event_without_a_successor_arrives_late() -> None:
     last = Point("hub", "watch", key="default/b")
 
     in_world(
-        tells(["Aa1", "Ma2"], later=["Aa1", "Ma2", "Ab1"]),
+        expect_events(["Aa1", "Ma2"], later=["Aa1", "Ma2", "Ab1"]),
         a_fault(Action.DELAY_PAST_NEXT, last, delay=timedelta(seconds=30)),
     )
 
@@ -362,22 +366,22 @@ def test_an_event_can_wait_for_one_of_another_kind() -> None:
         configs, secrets = await world.watching(), await world.watching(SECRET)
         await world.clock.sleep(SECOND)
         await write_three(world)
-        assert configs.told == ["Ma2", "Ab1"]
+        assert configs.received == ["Ma2", "Ab1"]
         secret: JsonObject = {"metadata": {"name": "s", "namespace": "default"}}
         await world.honest.create(SECRET, secret)
         await world.clock.sleep(SECOND)
-        assert secrets.told == ["As"]
-        assert configs.told == ["Ma2", "Ab1", "Aa1"]
+        assert secrets.received == ["As"]
+        assert configs.received == ["Ma2", "Ab1", "Aa1"]
         await configs.stop()
         await secrets.stop()
 
-    in_world(body, usual_fault("B4", EVENT))
+    in_world(body, default_fault("B4", EVENT))
 
 
 @pytest.mark.fault("B5")
 def test_a_stale_reader_is_some_events_behind_and_catches_up() -> None:
     in_world(
-        tells(["Aa1"], later=["Aa1", "Ma2", "Ab1"]),
+        expect_events(["Aa1"], later=["Aa1", "Ma2", "Ab1"]),
         a_fault(Action.STALE, EVENT, count=2, delay=timedelta(seconds=30)),
     )
 
@@ -385,22 +389,22 @@ def test_a_stale_reader_is_some_events_behind_and_catches_up() -> None:
 @pytest.mark.fault("B5")
 def test_the_stalest_reader_sees_nothing_for_a_while() -> None:
     in_world(
-        tells([], later=["Aa1", "Ma2", "Ab1"]),
+        expect_events([], later=["Aa1", "Ma2", "Ab1"]),
         a_fault(Action.STALE, EVENT, count=0, delay=timedelta(seconds=30)),
     )
 
 
 @pytest.mark.fault("B7")
-def test_a_silent_watch_says_nothing_and_does_not_end() -> None:
-    in_world(tells(["Aa1"]), usual_fault("B7", Point("hub", "watch", nth=2)))
+def test_a_silent_watch_delivers_nothing_and_does_not_end() -> None:
+    in_world(expect_events(["Aa1"]), default_fault("B7", Point("hub", "watch", nth=2)))
 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (usual_fault("B8", EVENT), ConnectionResetError),
+        (default_fault("B8", EVENT), ConnectionResetError),
         (a_fault(Action.GARBAGE, EVENT), WatchEndedError),
-        (usual_fault("B6", EVENT), ExpiredError),
+        (default_fault("B6", EVENT), ExpiredError),
         (a_fault(Action.ERROR_EVENT, EVENT, status=500), ApiError),
         (a_fault(Action.END_STREAM, EVENT), type(None)),
     ],
@@ -412,7 +416,7 @@ def test_a_watch_can_break_in_many_ways(fault: Fault, error: type[Exception]) ->
         await world.clock.sleep(SECOND)
         await write_three(world)
         assert watching.has_ended
-        assert watching.told == []
+        assert watching.received == []
         assert type(watching.error) is error
         assert not world.plane.state.streams
 
@@ -429,10 +433,10 @@ def test_a_cut_line_is_really_cut() -> None:
         assert received == b""
         await answer.close()
 
-    in_world(body, usual_fault("B8", EVENT))
+    in_world(body, default_fault("B8", EVENT))
 
 
-async def _read_until_broken(answer: Answer) -> bytes:
+async def _read_until_broken(answer: Response) -> bytes:
     received = b""
     async for chunk in answer.chunks():
         received += chunk
@@ -461,13 +465,13 @@ def test_a_silent_link_hangs_requests_and_holds_watches_until_it_heals() -> None
         await world.clock.sleep(SECOND)
         world.link.cut(LinkState.SILENT)
         await write_three(world)
-        assert watching.told == []
+        assert watching.received == []
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(30):
                 await world.client.list(CONFIG)
         world.link.heal()
         await world.clock.sleep(SECOND)
-        assert watching.told == ["Aa1", "Ma2", "Ab1"]
+        assert watching.received == ["Aa1", "Ma2", "Ab1"]
         await watching.stop()
 
     in_world(body)
@@ -502,7 +506,7 @@ def test_a_slow_link_delays_every_call() -> None:
 def test_two_runs_with_the_same_faults_are_the_same() -> None:
     def a_run(seed: int) -> bytes:
         async def main(clock: VirtualClock) -> bytes:
-            faults = (usual_fault("C4", Point(times=0, every=3)), usual_fault("B1", EVENT))
+            faults = (default_fault("C4", Point(times=0, every=3)), default_fault("B1", EVENT))
             world = World(clock, faults)
             world.history.listen("hub", world.plane.state.store)
 

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compute_sim_planes.api_server.http.transport import read_body
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.transport import read_body
-from compute_sim_planes.canonical import canonical_state
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.history import Commit, Event, History, RecordingTransport, Request
 from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.oracles.canonical_state import canonical_state
 from compute_sim_planes.request_address import Address, parse_address
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 CONFIG = Resource("", "v1", "configmaps", "ConfigMap")
@@ -23,7 +23,7 @@ def a_config(name: str = "a", **data: str) -> JsonObject:
 
 
 class World:
-    """A plane, a client and the history of both."""
+    """A plane, a client and their history."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -36,8 +36,8 @@ class World:
         self.client = Client(self.transport, manager="agent/1")
 
     def kind_name(self, group: str, version: str, resource: str) -> str:
-        found = self.plane.state.catalog.find(group, version, resource)
-        return found.kind if found is not None else ""
+        kind = self.plane.state.catalog.find(group, version, resource)
+        return kind.kind if kind is not None else ""
 
 
 async def write_and_delete(clock: VirtualClock) -> History:
@@ -52,10 +52,10 @@ async def write_and_delete(clock: VirtualClock) -> History:
     return world.history
 
 
-def test_requests_are_recorded_with_who_what_where_and_what_became_of_them() -> None:
+def test_requests_are_recorded_with_caller_address_and_outcome() -> None:
     history = run(write_and_delete, seed=1, start=START)
 
-    told = [
+    recorded = [
         (
             r.caller.identity,
             r.caller.user_agent,
@@ -66,7 +66,7 @@ def test_requests_are_recorded_with_who_what_where_and_what_became_of_them() -> 
         )
         for r in history.of(Request)
     ]
-    assert told == [
+    assert recorded == [
         ("us", "agent/1", "create", "ConfigMap", "default/a", 201),
         ("us", "agent/1", "update", "ConfigMap", "default/a", 200),
         ("us", "agent/1", "get", "ConfigMap", "default/absent", 404),
@@ -120,9 +120,9 @@ def test_watch_events_are_recorded_as_they_reach_their_watcher() -> None:
         await world.client.create(CONFIG, a_config(k="v"))
         chunks = answer.chunks()
         await anext(chunks)
-        assert next(iter(world.history.open_answers.values())).verb == "watch"
+        assert next(iter(world.history.open_responses.values())).verb == "watch"
         await answer.close()
-        assert not world.history.open_answers
+        assert not world.history.open_responses
         await world.plane.close()
         return world.history
 
@@ -222,7 +222,7 @@ def test_questions_and_rehearsals_are_no_writes() -> None:
 
 def test_worlds_are_equal_when_only_identity_and_times_differ() -> None:
     def a_world(uid: str, time: str, *, status: str = "True") -> bytes:
-        found: JsonObject = {
+        document: JsonObject = {
             "kind": "Thing",
             "metadata": {"name": "a", "uid": uid, "resourceVersion": uid, "finalizers": ["b", "a"]},
             "status": {
@@ -232,7 +232,7 @@ def test_worlds_are_equal_when_only_identity_and_times_differ() -> None:
                 ]
             },
         }
-        return canonical_state({"hub": [found]})
+        return canonical_state({"hub": [document]})
 
     swapped: JsonObject = {
         "kind": "Thing",
@@ -259,8 +259,8 @@ async def test_reading_an_answer_closes_it() -> None:
     plane = Plane("p")
     transport = RecordingTransport(plane.connect(), history, plane="p", identity="i")
     answer = await transport.request("GET", "/api/v1/namespaces", {}, None)
-    assert history.open_answers
+    assert history.open_responses
     await read_body(answer)
     await plane.close()
 
-    assert not history.open_answers
+    assert not history.open_responses

@@ -1,4 +1,4 @@
-"""The simulated NSO: networks become ready where they are wanted, or not, as its knobs say."""
+"""The simulated NSO: networks become ready or fail, depending on its options."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Final
 
 import pytest
 
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client, Resource
+from compute_sim_planes.conditions import find_condition
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, object_at, string_at, value_at
-from compute_sim_planes.milo.conditions import find_condition
 from compute_sim_planes.networking import (
     BINDINGS,
     CLAIMS,
@@ -25,33 +24,34 @@ from compute_sim_planes.networking import (
     NETWORKS,
     SUBNETS,
     NetworkServices,
-    NsoKnobs,
+    NsoOptions,
 )
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
 PROVIDER: Final[JsonObject] = {"gcp": {"projectId": "p", "region": "r", "zone": "z"}}
 
 
 class Cell:
-    """A plane, and NSO at work in it."""
+    """A plane with NSO."""
 
-    def __init__(self, clock: VirtualClock, knobs: NsoKnobs) -> None:
+    def __init__(self, clock: VirtualClock, options: NsoOptions) -> None:
         self.plane = Plane("cell", PlaneParts(clock=clock, identities=clock.identities))
         self.client = Client(self.plane.connect(), manager="test")
         nso = Client(self.plane.connect(), manager="nso")
-        self.nso = NetworkServices(nso, clock, knobs)
+        self.nso = NetworkServices(nso, clock, options)
 
     async def add(self, resource: Resource, name: str, spec: JsonObject) -> JsonObject:
         metadata: JsonObject = {"name": name}
         if resource.is_namespaced:
             metadata["namespace"] = "default"
-        wanted: JsonObject = {
+        desired: JsonObject = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": metadata,
             "spec": spec,
         }
-        return await self.client.create(resource, wanted)
+        return await self.client.create(resource, desired)
 
     async def add_city(self, code: str = "DFW", name: str = "dfw") -> None:
         topology: JsonObject = {"topology.datum.net/city-code": code}
@@ -82,23 +82,23 @@ class Cell:
         await self.add(CLAIMS, f"{context}-0", spec)
 
     async def get(self, resource: Resource, name: str) -> JsonObject:
-        found = await self.client.get(resource, name, "default")
-        assert found is not None, name
-        return found
+        existing = await self.client.get(resource, name, "default")
+        assert existing is not None, name
+        return existing
 
     async def ready(self, resource: Resource, name: str) -> tuple[str, str]:
-        found = find_condition(await self.get(resource, name), "Ready")
-        return string_at(found, "status"), string_at(found, "reason")
+        ready = find_condition(await self.get(resource, name), "Ready")
+        return string_at(ready, "status"), string_at(ready, "reason")
 
 
-def play(
+def run_scenario(
     scenario: Callable[[Cell], Awaitable[None]],
-    knobs: NsoKnobs | None = None,
+    options: NsoOptions | None = None,
     *,
     is_served: bool = True,
 ) -> None:
     async def main(clock: VirtualClock) -> None:
-        cell = Cell(clock, knobs or NsoKnobs())
+        cell = Cell(clock, options or NsoOptions())
         if is_served:
             await apply_manifests(cell.plane.connect(), load_crds("networking"))
         working = asyncio.create_task(cell.nso.run())
@@ -133,7 +133,7 @@ def test_a_binding_becomes_ready_with_its_context() -> None:
         assert string_at(owners[0], "uid") == string_at(network, "metadata", "uid")
         assert value_at(owners[0], "controller") is True
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
@@ -161,11 +161,11 @@ def test_a_claim_gets_a_subnet_of_its_city(city: str, start: str) -> None:
             "PrefixAllocated",
         )
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
-def test_a_missing_network_is_said_and_heals() -> None:
+def test_a_missing_network_is_reported_and_heals() -> None:
     async def scenario(cell: Cell) -> None:
         await cell.add_city()
         await cell.bind()
@@ -175,7 +175,7 @@ def test_a_missing_network_is_said_and_heals() -> None:
         await asyncio.sleep(15)
         assert await cell.ready(BINDINGS, "web-net-0") == ("True", "NetworkContextReady")
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
@@ -196,8 +196,8 @@ def test_the_knobs_keep_it_from_becoming_ready() -> None:
         assert string_at(binding, "reason") == "NetworkFailedToCreate"
         assert string_at(binding, "message") == "no space"
 
-    play(never, NsoKnobs(is_context_never_ready=True))
-    play(failing, NsoKnobs(failure="no space"))
+    run_scenario(never, NsoOptions(is_context_never_ready=True))
+    run_scenario(failing, NsoOptions(failure="no space"))
 
 
 @pytest.mark.spec("C-91")
@@ -216,7 +216,7 @@ def test_references_can_be_left_out_of_what_is_ready() -> None:
         claim = await cell.get(CLAIMS, "default-dfw-0")
         assert value_at(claim, "status", "subnetRef") is None
 
-    play(scenario, NsoKnobs(omits_context_ref=True, omits_subnet_ref=True))
+    run_scenario(scenario, NsoOptions(omits_context_ref=True, omits_subnet_ref=True))
 
 
 @pytest.mark.spec("C-91")
@@ -232,5 +232,5 @@ def test_kinds_may_come_late() -> None:
         assert object_at(binding, "spec", "location") == {"name": "dfw"}
         assert string_at(binding, "status", "networkContextRef", "name") == "default-dfw"
 
-    knobs = NsoKnobs(context_delay=timedelta(seconds=2))
-    play(scenario, knobs, is_served=False)
+    options = NsoOptions(context_delay=timedelta(seconds=2))
+    run_scenario(scenario, options, is_served=False)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from compute_sim_planes.api_server.kinds import Kind
-from compute_sim_planes.api_server.object_meta import meta_problems, meta_update_problems
+from compute_sim_planes.api_server.kinds.kind import Kind
+from compute_sim_planes.api_server.kinds.object_meta import meta_problems, meta_update_problems
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
 
@@ -20,19 +20,19 @@ def an_owner(**fields: JsonValue) -> JsonObject:
     return {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "1", **fields}
 
 
-def problems_of(found: JsonObject, kind: Kind | None = None) -> list[str]:
-    return [str(problem) for problem in meta_problems(kind or a_kind(), found)]
+def problems_of(document: JsonObject, kind: Kind | None = None) -> list[str]:
+    return [str(problem) for problem in meta_problems(kind or a_kind(), document)]
 
 
 def test_ordinary_metadata_are_fine() -> None:
-    found = an_object(
+    document = an_object(
         labels={"app": "web", "example.com/tier": "", "topology.datum.net/city-code": "DFW"},
         annotations={"Example.COM/Key": "any text at all\n", "plain": ""},
         finalizers=["example.com/cleanup", "orphan"],
         ownerReferences=[an_owner(controller=True), an_owner(name="p", controller=False)],
     )
 
-    assert problems_of(found) == []
+    assert problems_of(document) == []
 
 
 @pytest.mark.parametrize("name", ["A", "a_b", "-a", "a-", "a..b", "", "a" * 254, "a/b", "ä"])
@@ -42,7 +42,7 @@ def test_names_that_are_no_subdomain_are_refused(name: str) -> None:
     assert problem.startswith("metadata.name: ")
 
 
-def test_a_missing_name_says_what_is_needed() -> None:
+def test_a_missing_name_is_reported_as_required() -> None:
     assert problems_of({"metadata": {"namespace": "n"}}) == [
         "metadata.name: Required value: name or generateName is required"
     ]
@@ -125,8 +125,8 @@ def test_finalizers_are_qualified_names_and_two_of_them_exclude_each_other() -> 
     assert problems_of(an_object(finalizers=["orphan", "foregroundDeletion"])) != []
 
 
-def update_problems(before: JsonObject, wanted: JsonObject) -> list[str]:
-    return [str(problem) for problem in meta_update_problems(a_kind(), before, wanted)]
+def update_problems(before: JsonObject, desired: JsonObject) -> list[str]:
+    return [str(problem) for problem in meta_update_problems(a_kind(), before, desired)]
 
 
 def test_an_update_without_a_version_is_refused() -> None:
@@ -138,9 +138,9 @@ def test_an_update_without_a_version_is_refused() -> None:
 @pytest.mark.parametrize("field", ["name", "namespace", "uid", "deletionTimestamp"])
 def test_what_identifies_an_object_cannot_be_changed(field: str) -> None:
     before = an_object(resourceVersion="1", uid="u", creationTimestamp="t")
-    wanted = an_object(**{"resourceVersion": "1", field: "other"})
+    desired = an_object(**{"resourceVersion": "1", field: "other"})
 
-    assert update_problems(before, wanted) == [
+    assert update_problems(before, desired) == [
         f'metadata.{field}: Invalid value: "other": field is immutable'
     ]
 

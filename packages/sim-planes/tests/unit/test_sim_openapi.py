@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from compute_sim_planes.api_server import discovery, openapi
-from compute_sim_planes.api_server.kinds import Kind
+from compute_sim_planes.api_server.kinds import discovery, openapi
+from compute_sim_planes.api_server.kinds.kind import Kind
 from compute_sim_planes.json_types import JsonObject, object_at, objects_at, string_at, strings_at
 
 SCHEMA: JsonObject = {
@@ -61,9 +61,9 @@ def test_groups_list_their_versions_and_leave_the_core_group_out() -> None:
 
 
 def test_resources_list_kinds_and_their_subresources() -> None:
-    found = discovery.api_resource_list(KINDS, "shop.example.com", "v1alpha")
+    listing = discovery.api_resource_list(KINDS, "shop.example.com", "v1alpha")
 
-    thing, status = objects_at(found, "resources")
+    thing, status = objects_at(listing, "resources")
     assert thing["shortNames"] == ["th"]
     assert thing["categories"] == ["all"]
     assert thing["namespaced"] is True
@@ -73,7 +73,7 @@ def test_resources_list_kinds_and_their_subresources() -> None:
     assert discovery.api_resource_list(KINDS, "shop.example.com", "v9") is None
 
 
-def test_the_gathered_form_says_the_same_as_the_single_documents() -> None:
+def test_aggregated_discovery_equals_the_single_documents() -> None:
     gathered = discovery.aggregated_discovery(KINDS, core=False)
     (group,) = objects_at(gathered, "items")
 
@@ -88,7 +88,9 @@ def test_the_gathered_form_says_the_same_as_the_single_documents() -> None:
                 f"{string_at(resource, 'resource')}/{string_at(sub, 'subresource')}"
                 for sub in objects_at(resource, "subresources")
             ]
-        assert names == [string_at(found, "name") for found in objects_at(single, "resources")]
+        assert names == [
+            string_at(resource, "name") for resource in objects_at(single, "resources")
+        ]
 
 
 def test_core_kinds_are_gathered_apart() -> None:

@@ -6,22 +6,21 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from compute_sim_planes import oracles
-from compute_sim_planes.clock import LoopReport
 from compute_sim_planes.history import (
     Caller,
     Commit,
-    Entry,
     Event,
     History,
+    HistoryEntry,
     Injected,
-    Pass,
+    ReconcileRecord,
     Request,
 )
 from compute_sim_planes.json_types import JsonObject
-from compute_sim_planes.oracles import (
+from compute_sim_planes.oracles import invariants
+from compute_sim_planes.oracles.invariants import (
     Budget,
-    Ownership,
+    FieldOwnership,
     ProcessFacts,
     eventual_stability,
     field_ownership,
@@ -31,6 +30,7 @@ from compute_sim_planes.oracles import (
     request_budget,
 )
 from compute_sim_planes.request_address import Address
+from compute_sim_planes.time.clock import LoopReport
 
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
 US = Caller("management", "compute-management/1")
@@ -50,7 +50,7 @@ def after(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def a_history(*entries: Entry, ends: float = 3600) -> History:
+def a_history(*entries: HistoryEntry, ends: float = 3600) -> History:
     clock = HandClock(START)
     history = History(clock)
     history.entries.extend(entries)
@@ -83,7 +83,7 @@ def a_commit(
     )
 
 
-def messages(violations: list[oracles.Violation]) -> list[str]:
+def messages(violations: list[invariants.Violation]) -> list[str]:
     return [violation.message for violation in violations]
 
 
@@ -115,7 +115,7 @@ def test_what_a_plane_still_does_by_itself_counts_too() -> None:
     assert violation.message == "hub itself changed Thing n/a"
 
 
-def test_rest_that_nobody_saw_is_no_rest() -> None:
+def test_a_rest_that_was_not_observed_does_not_count() -> None:
     (violation,) = eventual_stability(a_history(ends=600), since=START)
 
     assert violation.message == "the run ended 0:01:00 before its rest could be seen"
@@ -131,7 +131,7 @@ def test_rest_is_counted_from_the_last_fault() -> None:
     assert eventual_stability(history, since=last_fault(history)) == []
 
 
-FOUND: JsonObject = {
+EXISTING: JsonObject = {
     "metadata": {
         "labels": {"ours.io/a": "1", "theirs": "1"},
         "annotations": {"theirs": "1"},
@@ -142,11 +142,11 @@ FOUND: JsonObject = {
 }
 
 
-def ours(request: Request, commit: Commit) -> Ownership | None:
+def ours(request: Request, commit: Commit) -> FieldOwnership | None:
     del commit
     if request.caller is not US:
         return None
-    return Ownership(
+    return FieldOwnership(
         labels=owns_names("ours.io/*"),
         annotations=owns_names("ours.io/note"),
         finalizers=owns_names("ours.io/x"),
@@ -156,12 +156,12 @@ def ours(request: Request, commit: Commit) -> Ownership | None:
 
 
 def changed(*path: str, to: object) -> JsonObject:
-    document: JsonObject = orjson.loads(orjson.dumps(FOUND))
+    document: JsonObject = orjson.loads(orjson.dumps(EXISTING))
     inner = document
     for step in path[:-1]:
-        found = inner.setdefault(step, {})
-        assert isinstance(found, dict)
-        inner = found
+        node = inner.setdefault(step, {})
+        assert isinstance(node, dict)
+        inner = node
     if to is None:
         del inner[path[-1]]
     else:
@@ -169,8 +169,8 @@ def changed(*path: str, to: object) -> JsonObject:
     return document
 
 
-def judge(
-    after_: JsonObject | None, before: JsonObject | None = FOUND, caller: Caller = US
+def ownership_violations(
+    after_: JsonObject | None, before: JsonObject | None = EXISTING, caller: Caller = US
 ) -> list[str]:
     request = a_request(1, commits=(a_commit(1, before, after_),), caller=caller)
     return messages(field_ownership(a_history(request), ours))
@@ -179,7 +179,7 @@ def judge(
 @pytest.mark.parametrize(
     "after_",
     [
-        FOUND,
+        EXISTING,
         changed("metadata", "labels", "ours.io/a", to="2"),
         changed("metadata", "labels", "ours.io/a", to=None),
         changed("metadata", "annotations", "ours.io/note", to="n"),
@@ -193,7 +193,7 @@ def judge(
     ],
 )
 def test_what_is_ours_we_may_change(after_: JsonObject) -> None:
-    assert judge(after_) == []
+    assert ownership_violations(after_) == []
 
 
 @pytest.mark.parametrize(
@@ -218,15 +218,15 @@ def test_what_is_ours_we_may_change(after_: JsonObject) -> None:
 )
 @pytest.mark.fault("C2")
 def test_what_is_not_ours_we_may_not_change(after_: JsonObject, message: str) -> None:
-    assert judge(after_) == [f"compute-management/1 {message} of Thing n/a on hub"]
+    assert ownership_violations(after_) == [f"compute-management/1 {message} of Thing n/a on hub"]
 
 
 def test_others_and_whole_objects_are_not_judged() -> None:
     foreign = changed("metadata", "labels", "theirs", to="2")
 
-    assert judge(foreign, caller=Caller("provider")) == []
-    assert judge(FOUND, before=None) == []
-    assert judge(None) == []
+    assert ownership_violations(foreign, caller=Caller("provider")) == []
+    assert ownership_violations(EXISTING, before=None) == []
+    assert ownership_violations(None) == []
 
 
 def test_a_clean_process_leaves_nothing() -> None:
@@ -235,7 +235,7 @@ def test_a_clean_process_leaves_nothing() -> None:
 
 def test_everything_a_process_leaves_is_told() -> None:
     history = a_history()
-    history.open_answers[3] = Address("hub", "watch", resource="things")
+    history.open_responses[3] = Address("hub", "watch", resource="things")
     report = LoopReport(unhandled=["ValueError"], pending=["worker at x.py:1"])
     facts = ProcessFacts(open_spans=["pass"], error_lines=["oh no"], is_reference_run=True)
 
@@ -273,7 +273,7 @@ def test_requests_past_the_rate_are_a_violation_of_their_plane_alone() -> None:
     ]
 
 
-def test_only_those_who_are_named_are_held_to_the_rate() -> None:
+def test_only_the_named_identities_are_checked_for_the_rate() -> None:
     flood = a_history(*(a_request(0) for _ in range(21)))
     others = replace(BUDGET, identities=frozenset({"dfw-1"}))
     ours = replace(BUDGET, identities=frozenset({"management"}))
@@ -290,8 +290,8 @@ def test_a_pause_fills_the_bucket_and_no_more() -> None:
     assert violation.at == after(600)
 
 
-def passes(*moments: float, outcome: str = "done") -> list[Pass]:
-    return [Pass(after(at), "federation", "n/a", outcome) for at in moments]
+def passes(*moments: float, outcome: str = "done") -> list[ReconcileRecord]:
+    return [ReconcileRecord(after(at), "federation", "n/a", outcome) for at in moments]
 
 
 def test_at_rest_an_object_is_looked_at_once_a_second_at_most() -> None:
@@ -333,7 +333,7 @@ def an_event(at: float, key: str = "default/web", kind: str = "Workload") -> Eve
     ("event", "is_excused"),
     [
         (an_event(15.5), True),
-        (an_event(14), False),  # before the pass that failed last: not what woke this one
+        (an_event(14), False),  # before the failed reconcile: did not trigger this one
         (an_event(15.5, key="default/api"), False),
         (an_event(15.5, kind="Instance"), False),
     ],
@@ -342,8 +342,8 @@ def test_a_pass_woken_by_a_change_of_its_object_may_come_early(
     event: Event, *, is_excused: bool
 ) -> None:
     moments = (0, 1, 3, 7, 15, 16)
-    failed: list[Entry] = [
-        Pass(after(at), "workload", "alpha://Workload/default/web", "UnavailableError")
+    failed: list[HistoryEntry] = [
+        ReconcileRecord(after(at), "workload", "alpha://Workload/default/web", "UnavailableError")
         for at in moments
     ]
     history = a_history(*sorted([*failed, event], key=lambda entry: entry.at))
@@ -364,7 +364,7 @@ def test_a_success_begins_back_off_anew() -> None:
     assert request_budget(a_history(*failed, *done, *again), BUDGET) == []
 
 
-def test_violations_are_told_a_line_each() -> None:
+def test_violations_are_joined_one_per_line() -> None:
     violations = eventual_stability(a_history(a_request(61), a_request(62)), since=START)
 
-    assert len(oracles.join_violations(violations).splitlines()) == 2
+    assert len(invariants.join_violations(violations).splitlines()) == 2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compute_sim_planes.api_server.patches import (
+from compute_sim_planes.api_server.patch.json_patch import (
     MAX_OPERATIONS,
     PatchError,
     PatchSyntaxError,
@@ -14,7 +14,7 @@ from compute_sim_planes.json_types import JsonArray, JsonObject, JsonValue
 
 
 @pytest.mark.parametrize(
-    ("found", "patch", "expected"),
+    ("existing", "patch", "expected"),
     [
         # The table of RFC 7386, appendix A, where both sides are objects.
         ({"a": "b"}, {"a": "c"}, {"a": "c"}),
@@ -30,12 +30,12 @@ from compute_sim_planes.json_types import JsonArray, JsonObject, JsonValue
     ],
 )
 def test_a_merge_patch_does_what_the_standard_says(
-    found: JsonObject, patch: JsonObject, expected: JsonObject
+    existing: JsonObject, patch: JsonObject, expected: JsonObject
 ) -> None:
-    before = dict(found)
+    before = dict(existing)
 
-    assert merge_patch(found, patch) == expected
-    assert found == before
+    assert merge_patch(existing, patch) == expected
+    assert existing == before
 
 
 def test_a_merge_patch_must_be_an_object() -> None:
@@ -71,10 +71,10 @@ def test_a_merge_patch_must_be_an_object() -> None:
 def test_a_json_patch_does_what_the_standard_says(
     operations: JsonArray, expected: JsonObject
 ) -> None:
-    found: JsonObject = {"l": [1, 2], "m": {"k": "v"}}
+    existing: JsonObject = {"l": [1, 2], "m": {"k": "v"}}
 
-    assert json_patch(found, operations) == expected
-    assert found == {"l": [1, 2], "m": {"k": "v"}}
+    assert json_patch(existing, operations) == expected
+    assert existing == {"l": [1, 2], "m": {"k": "v"}}
 
 
 @pytest.mark.parametrize(
@@ -106,22 +106,22 @@ def test_an_operation_that_does_not_fit_is_refused_by_name(
 @pytest.mark.parametrize(
     ("path", "value"), [("/n", 2), ("/n", True), ("/m", {"k": 1}), ("/absent", "x")]
 )
-def test_a_test_that_fails_is_told_from_other_errors(path: str, value: JsonValue) -> None:
-    found: JsonObject = {"n": 1, "m": {"k": True}}
+def test_a_failed_test_has_its_own_error(path: str, value: JsonValue) -> None:
+    existing: JsonObject = {"n": 1, "m": {"k": True}}
 
     with pytest.raises(PatchTestFailedError, match=f"testing value {path} failed"):
-        json_patch(found, [{"op": "test", "path": path, "value": value}])
+        json_patch(existing, [{"op": "test", "path": path, "value": value}])
 
 
 def test_a_failed_patch_has_changed_nothing() -> None:
-    found: JsonObject = {"m": {"k": "v"}}
+    existing: JsonObject = {"m": {"k": "v"}}
 
     with pytest.raises(PatchError):
         json_patch(
-            found, [{"op": "add", "path": "/m/x", "value": 1}, {"op": "remove", "path": "/y"}]
+            existing, [{"op": "add", "path": "/m/x", "value": 1}, {"op": "remove", "path": "/y"}]
         )
 
-    assert found == {"m": {"k": "v"}}
+    assert existing == {"m": {"k": "v"}}
 
 
 def test_a_patch_with_too_many_operations_is_refused() -> None:

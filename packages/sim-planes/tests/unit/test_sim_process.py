@@ -1,4 +1,4 @@
-"""Planes over HTTP and as a process of their own, in real time."""
+"""Planes over HTTP and as a separate process, in wall time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from compute_sim_planes.__main__ import parse_arguments
-from compute_sim_planes.api_server.http_server import BODY_LIMIT, HttpServer, route_all
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import BODY_LIMIT, HttpServer, route_all
+from compute_sim_planes.api_server.manifests import ManifestError, apply_manifests, read_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests, read_manifests
 from compute_sim_planes.api_server.testing import ServerAddress, ask, connect
 from compute_sim_planes.json_types import JsonObject
 
@@ -56,7 +56,7 @@ async def test_a_watch_ends_when_its_client_goes() -> None:
             await watch.next_event()
             assert len(plane.state.streams) == 1
         async with asyncio.timeout(5):
-            while plane.state.streams:  # noqa: ASYNC110 (a server tells nobody that a client went)
+            while plane.state.streams:  # noqa: ASYNC110 (a disconnect has no event)
                 await asyncio.sleep(0.01)
     await plane.close()
     await server.close()
@@ -102,24 +102,24 @@ async def test_manifests_are_applied_in_order_and_definitions_waited_for(tmp_pat
     await plane.close()
 
 
-async def test_a_manifest_that_is_refused_says_why() -> None:
+async def test_a_refused_manifest_is_reported_with_the_reason() -> None:
     plane = Plane("plane")
     unknown: JsonObject = {"apiVersion": "v1", "kind": "Ghost", "metadata": {"name": "x"}}
-    with pytest.raises(SeedingError, match="does not serve that kind"):
+    with pytest.raises(ManifestError, match="does not serve that kind"):
         await apply_manifests(plane.connect(), [unknown])
     stranger: JsonObject = {"apiVersion": "x.io/v1", "kind": "Y", "metadata": {"name": "x"}}
-    with pytest.raises(SeedingError, match="does not serve that kind"):
+    with pytest.raises(ManifestError, match="does not serve that kind"):
         await apply_manifests(plane.connect(), [stranger])
     bad: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Bad_"}}
-    with pytest.raises(SeedingError, match="Invalid value"):
+    with pytest.raises(ManifestError, match="Invalid value"):
         await apply_manifests(plane.connect(), [bad])
     await plane.close()
 
 
 def test_the_command_line_has_a_plane_by_default() -> None:
     assert parse_arguments([]).planes == ("hub",)
-    found = parse_arguments(["--plane", "a", "--plane", "b", "--plain-http", "--port", "1"])
-    assert (found.planes, found.plain_http, found.port) == (("a", "b"), True, 1)
+    arguments = parse_arguments(["--plane", "a", "--plane", "b", "--plain-http", "--port", "1"])
+    assert (arguments.planes, arguments.plain_http, arguments.port) == (("a", "b"), True, 1)
 
 
 def test_a_wrong_manifest_ends_the_process_with_one_line(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_the_process_serves_its_planes_and_stops_when_told(tmp_path: Path)
     manifests = tmp_path / "seed.yaml"
     manifests.write_text(NAMESPACE, "utf-8")
     kubeconfig = tmp_path / "kubeconfig"
-    # No subprocess of asyncio's: on Python 3.11 it leaves a thread behind for a moment.
+    # Not asyncio's subprocess: on Python 3.11 it leaves a thread behind for a moment.
     process = subprocess.Popen(  # noqa: ASYNC220 (started once, and asyncio has none without a thread)
         [
             sys.executable, "-m", "compute_sim_planes", "--plane", "hub", "--plane", "dfw",

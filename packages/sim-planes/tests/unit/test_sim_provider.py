@@ -1,4 +1,4 @@
-"""The simulated provider: what it runs, what it says, what it holds against others."""
+"""The simulated provider: pods, status and recorded violations."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import orjson
 import pytest
 
 from compute_api_types.crd import derive_crds
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import find_condition
 from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at, value_at
-from compute_sim_planes.milo.conditions import find_condition
 from compute_sim_planes.provider import (
     FINALIZER,
     INSTANCES,
-    Fate,
     Phase,
+    PodState,
     Provider,
-    ProviderKnobs,
-    derive_fate,
+    ProviderOptions,
+    derive_pod_state,
 )
+from compute_sim_planes.time.clock import VirtualClock, run
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
-KNOBS: Final = ProviderKnobs()
+OPTIONS: Final = ProviderOptions()
 
 
 class Cell:
-    """A plane with our kinds, and the provider at work in it."""
+    """A plane with our kinds and the provider."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.plane = Plane("cell", PlaneParts(clock=clock, identities=clock.identities))
         self.client = Client(self.plane.connect(), manager="test")
         provider = Client(self.plane.connect(), manager="provider")
-        self.provider = Provider(provider, clock, ProviderKnobs())
+        self.provider = Provider(provider, clock, ProviderOptions())
 
     async def add(self, name: str, tag: str = "1.0", *gates: str, sandbox: bool = True) -> None:
         runtime: JsonObject = {"resources": {"instanceType": "datumcloud/d1-standard-2"}}
@@ -48,7 +48,7 @@ class Cell:
             container: JsonObject = {"name": "app", "image": f"registry.example.net:5000/x:{tag}"}
             runtime["sandbox"] = {"containers": [container]}
         listed: list[JsonValue] = [{"name": gate} for gate in gates]
-        wanted: JsonObject = {
+        desired: JsonObject = {
             "apiVersion": INSTANCES.api_version,
             "kind": INSTANCES.kind,
             "metadata": {"name": name, "namespace": "default"},
@@ -58,16 +58,16 @@ class Cell:
                 "controller": {"templateHash": f"v1-{name}", "schedulingGates": listed},
             },
         }
-        await self.client.create(INSTANCES, wanted)
+        await self.client.create(INSTANCES, desired)
 
     async def get(self, name: str) -> JsonObject:
-        found = await self.client.get(INSTANCES, name, "default")
-        assert found is not None
-        return found
+        existing = await self.client.get(INSTANCES, name, "default")
+        assert existing is not None
+        return existing
 
-    async def said(self, name: str, kind: str) -> tuple[str, str, str]:
-        found = find_condition(await self.get(name), kind)
-        return tuple(string_at(found, part) for part in ("status", "reason", "message"))  # type: ignore[return-value]  # three parts
+    async def condition(self, name: str, kind: str) -> tuple[str, str, str]:
+        entry = find_condition(await self.get(name), kind)
+        return tuple(string_at(entry, part) for part in ("status", "reason", "message"))  # type: ignore[return-value]  # three parts
 
     async def patch(self, name: str, patch: JsonObject, subresource: str = "") -> None:
         await self.client.patch(
@@ -75,7 +75,7 @@ class Cell:
         )
 
 
-def play(scenario: Callable[[Cell], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[Cell], Awaitable[None]]) -> None:
     async def main(clock: VirtualClock) -> None:
         cell = Cell(clock)
         crds = [orjson.loads(orjson.dumps(crd)) for crd in derive_crds()]
@@ -106,13 +106,13 @@ def play(scenario: Callable[[Cell], Awaitable[None]]) -> None:
         ("stopped", 2, Phase.SUCCEEDED),
     ],
 )
-def test_a_tag_tells_how_a_pod_fares(tag: str, seconds: float, phase: Phase) -> None:
-    assert derive_fate(tag, timedelta(seconds=seconds), KNOBS).phase is phase
+def test_the_image_tag_determines_the_pod_phase(tag: str, seconds: float, phase: Phase) -> None:
+    assert derive_pod_state(tag, timedelta(seconds=seconds), OPTIONS).phase is phase
 
 
 def test_without_a_delay_a_pod_runs_at_once() -> None:
-    knobs = ProviderKnobs(start_delay=timedelta())
-    assert derive_fate("1.0", timedelta(), knobs) == Fate(Phase.RUNNING)
+    options = ProviderOptions(start_delay=timedelta())
+    assert derive_pod_state("1.0", timedelta(), options) == PodState(Phase.RUNNING)
 
 
 @pytest.mark.spec("C-91")
@@ -120,12 +120,12 @@ def test_a_gated_instance_gets_nothing_not_even_the_finalizer() -> None:
     async def scenario(cell: Cell) -> None:
         await cell.add("web-0", "1.0", "Quota")
         await asyncio.sleep(30)
-        found = await cell.get("web-0")
-        assert "finalizers" not in str(found["metadata"])
-        assert (await cell.said("web-0", "Programmed"))[1] == "Pending"
+        existing = await cell.get("web-0")
+        assert "finalizers" not in str(existing["metadata"])
+        assert (await cell.condition("web-0", "Programmed"))[1] == "Pending"
         assert cell.provider.started == []
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
@@ -133,25 +133,28 @@ def test_an_ungated_instance_runs_its_frozen_spec_and_echoes_the_hash_when_it_ru
     async def scenario(cell: Cell) -> None:
         await cell.add("web-0", "slow-5")
         await asyncio.sleep(1)
-        found = await cell.get("web-0")
-        assert value_at(found, "metadata", "finalizers") == [FINALIZER]
+        existing = await cell.get("web-0")
+        assert value_at(existing, "metadata", "finalizers") == [FINALIZER]
         provisioning = ("Unknown", "Provisioning", "Instance is provisioning")
-        assert await cell.said("web-0", "Available") == provisioning
-        assert (await cell.said("web-0", "Programmed"))[:2] == ("Unknown", "ProgrammingInProgress")
-        assert value_at(found, "status", "controller") is None
+        assert await cell.condition("web-0", "Available") == provisioning
+        assert (await cell.condition("web-0", "Programmed"))[:2] == (
+            "Unknown",
+            "ProgrammingInProgress",
+        )
+        assert value_at(existing, "status", "controller") is None
         await cell.patch("web-0", {"spec": {"controller": {"templateHash": "v1-changed"}}})
         await asyncio.sleep(10)
-        found = await cell.get("web-0")
-        assert string_at(found, "status", "controller", "observedTemplateHash") == "v1-web-0"
-        address = objects_at(found, "status", "networkInterfaces")[0]
+        existing = await cell.get("web-0")
+        assert string_at(existing, "status", "controller", "observedTemplateHash") == "v1-web-0"
+        address = objects_at(existing, "status", "networkInterfaces")[0]
         assert string_at(address, "assignments", "networkIP") == "10.128.0.2"
-        available = find_condition(found, "Available")
+        available = find_condition(existing, "Available")
         assert value_at(available, "observedGeneration") == 2
-        assert (await cell.said("web-0", "Ready"))[1] == "Pending"
-        assert (await cell.said("web-0", "QuotaGranted"))[1] == "PendingEvaluation"
+        assert (await cell.condition("web-0", "Ready"))[1] == "Pending"
+        assert (await cell.condition("web-0", "QuotaGranted"))[1] == "PendingEvaluation"
         assert cell.provider.violations == []
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
@@ -163,27 +166,31 @@ def test_an_ungated_instance_runs_its_frozen_spec_and_echoes_the_hash_when_it_ru
         ("config-error", "ConfigurationError"),
     ],
 )
-def test_trouble_is_told_on_available(tag: str, reason: str) -> None:
+def test_failures_are_reported_on_available(tag: str, reason: str) -> None:
     async def scenario(cell: Cell) -> None:
         await cell.add("web-0", tag)
         await asyncio.sleep(3)
-        status, said, message = await cell.said("web-0", "Available")
-        assert (status, said) == ("Unknown", reason)
-        programmed = await cell.said("web-0", "Programmed")
+        status, actual, message = await cell.condition("web-0", "Available")
+        assert (status, actual) == ("Unknown", reason)
+        programmed = await cell.condition("web-0", "Programmed")
         assert programmed == ("Unknown", "ProgrammingInProgress", message)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_an_instance_that_ends_says_how() -> None:
+def test_an_ended_instance_reports_its_result() -> None:
     async def scenario(cell: Cell) -> None:
         await cell.add("a", "failed")
         await cell.add("b", "stopped")
         await asyncio.sleep(5)
-        assert await cell.said("a", "Programmed") == ("False", "Failed", "Instance failed")
-        assert await cell.said("b", "Available") == ("False", "Stopping", "Instance has stopped")
+        assert await cell.condition("a", "Programmed") == ("False", "Failed", "Instance failed")
+        assert await cell.condition("b", "Available") == (
+            "False",
+            "Stopping",
+            "Instance has stopped",
+        )
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_without_a_sandbox_nothing_is_done() -> None:
@@ -192,13 +199,13 @@ def test_without_a_sandbox_nothing_is_done() -> None:
         await asyncio.sleep(5)
         assert cell.provider.started == []
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
 def test_the_finalizer_is_held_until_the_pod_is_gone() -> None:
     async def scenario(cell: Cell) -> None:
-        cell.provider.knobs.stop_delay = timedelta(seconds=10)
+        cell.provider.options.stop_delay = timedelta(seconds=10)
         await cell.add("web-0")
         await asyncio.sleep(3)
         await cell.client.delete(INSTANCES, "web-0", namespace="default")
@@ -208,7 +215,7 @@ def test_the_finalizer_is_held_until_the_pod_is_gone() -> None:
         assert await cell.client.get(INSTANCES, "web-0", "default") is None
         assert cell.provider.pods == {}
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.spec("C-91")
@@ -220,8 +227,8 @@ def test_what_others_must_not_do_is_recorded() -> None:
         gates: JsonObject = {"controller": {"schedulingGates": [{"name": "Quota"}]}}
         await cell.patch("gate", {"spec": gates})
         await cell.patch("twice", {"metadata": {"finalizers": None}})
-        found = await cell.get("foreign")
-        conditions = objects_at(found, "status", "conditions")
+        existing = await cell.get("foreign")
+        conditions = objects_at(existing, "status", "conditions")
         for entry in conditions:
             if entry["type"] == "Available":
                 entry.update(status="False", reason="PendingQuota")
@@ -234,4 +241,4 @@ def test_what_others_must_not_do_is_recorded() -> None:
             "default/twice: started twice for one UID",
         ]
 
-    play(scenario)
+    run_scenario(scenario)

@@ -1,4 +1,4 @@
-"""O5 says nothing of a safe history, and something of each way to break it."""
+"""O5 accepts a safe history and reports each kind of violation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from compute_api_types import labels
-from compute_sim_planes.history import Caller, Commit, Entry, History, Request
+from compute_sim_planes.history import Caller, Commit, History, HistoryEntry, Request
 from compute_sim_planes.json_types import JsonObject
-from compute_sim_planes.oracles_quota import QuotaRules, quota_safety
+from compute_sim_planes.oracles.quota import QuotaRules, quota_safety
 from compute_sim_planes.request_address import Address
 
 START = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
@@ -71,7 +71,7 @@ def a_claim(
 
 
 def a_grant(amount: int) -> JsonObject:
-    """More than was granted before, or less."""
+    """A grant of more or less than before."""
     bucket: JsonObject = {"amount": amount}
     allowance: JsonObject = {"resourceType": labels.INSTANCES_RESOURCE, "buckets": [bucket]}
     return {"spec": {"allowances": [allowance]}}
@@ -82,11 +82,11 @@ def a_deployment(replicas: int) -> JsonObject:
 
 
 @dataclass
-class Tale:
-    """A history, told second by second."""
+class HistoryBuilder:
+    """A builder of a history, second by second."""
 
     at: float = 0
-    entries: list[Entry] = field(default_factory=list[Entry])
+    entries: list[HistoryEntry] = field(default_factory=list[HistoryEntry])
     stored: dict[tuple[str, str, str], JsonObject] = field(
         default_factory=dict[tuple[str, str, str], JsonObject]
     )
@@ -124,21 +124,21 @@ class Tale:
     def deploy(self, replicas: int) -> None:
         self.put(CELL, "WorkloadDeployment", f"{NS}/web", a_deployment(replicas))
 
-    def instance(self, found: JsonObject | None, name: str = "web-0") -> None:
-        self.put(CELL, "Instance", f"{NS}/{name}", found)
+    def instance(self, document: JsonObject | None, name: str = "web-0") -> None:
+        self.put(CELL, "Instance", f"{NS}/{name}", document)
 
-    def claim(self, found: JsonObject | None, name: str = "instance-web-0") -> None:
-        self.put(PROJECT, "ResourceClaim", f"shop/{name}", found)
+    def claim(self, document: JsonObject | None, name: str = "instance-web-0") -> None:
+        self.put(PROJECT, "ResourceClaim", f"shop/{name}", document)
 
-    def ask(self, status: int = 200, who: str = "operator") -> None:
-        """An operator asks the project plane."""
+    def ask(self, status: int = 200, identity: str = "operator") -> None:
+        """Record a request of an operator to the project plane."""
         address = Address(PROJECT, "get", "quota.miloapis.com", "resourceclaims", "", "", "")
         moment = START + timedelta(seconds=self.at)
-        caller = Caller(who)
+        caller = Caller(identity)
         self.entries.append(Request(1, moment, moment, caller, address, status, "", ()))
 
     def start(self, uid: str = "u1", *, claims: bool = True) -> None:
-        """An Instance that is granted and opened."""
+        """Record an Instance that is granted and without its gate."""
         self.instance(an_instance(uid))
         if claims:
             self.claim(a_claim(uid))
@@ -167,15 +167,15 @@ class Tale:
 
 
 def test_a_gate_that_opens_on_its_own_grant_is_safe() -> None:
-    tale = Tale()
-    tale.start()
-    assert tale.violations(3600) == []
+    builder = HistoryBuilder()
+    builder.start()
+    assert builder.violations(3600) == []
 
 
 def test_a_gate_that_opens_without_a_claim_is_not() -> None:
-    tale = Tale()
-    tale.start(claims=False)
-    assert "there is no claim" in tale.violations()[0]
+    builder = HistoryBuilder()
+    builder.start(claims=False)
+    assert "there is no claim" in builder.violations()[0]
 
 
 def test_a_gate_that_opens_on_anything_but_its_own_grant_is_not() -> None:
@@ -186,181 +186,181 @@ def test_a_gate_that_opens_on_anything_but_its_own_grant_is_not() -> None:
         "it is of another size": a_claim("u1", amount=2),
         "it records 'u0'": a_claim("u0"),
     }
-    for told, claim in wrong.items():
-        tale = Tale()
-        tale.instance(an_instance("u1"))
-        tale.claim(claim)
-        tale.ask()
-        tale.open()
-        assert told in tale.violations()[0]
+    for message, claim in wrong.items():
+        builder = HistoryBuilder()
+        builder.instance(an_instance("u1"))
+        builder.claim(claim)
+        builder.ask()
+        builder.open()
+        assert message in builder.violations()[0]
 
 
 def test_while_the_plane_is_away_a_gone_predecessors_grant_is_safe() -> None:
-    tale = Tale()
-    tale.start("u1")
-    tale.wait(10)
-    tale.ask(0)
-    tale.instance(None)
-    tale.start("u2", claims=False)
-    tale.wait(600)
-    assert tale.violations() == []
+    builder = HistoryBuilder()
+    builder.start("u1")
+    builder.wait(10)
+    builder.ask(0)
+    builder.instance(None)
+    builder.start("u2", claims=False)
+    builder.wait(600)
+    assert builder.violations() == []
 
 
 @pytest.mark.spec("FS-07")
 def test_a_plane_that_answers_another_cell_is_still_away_for_this_one() -> None:
-    tale = Tale()
-    tale.start("u1")
-    tale.wait(10)
-    tale.ask(0, who="operator")
-    tale.instance(None)
-    tale.ask(200, who="another-cell")
-    tale.start("u2", claims=False)
-    assert tale.violations() == []
-    tale.wait(600)
-    tale.ask(200, who="another-cell")
-    assert tale.violations(61) == []
-    tale.ask(200, who="operator")
-    assert "does not record who runs on it" in tale.violations(61)[0]
+    builder = HistoryBuilder()
+    builder.start("u1")
+    builder.wait(10)
+    builder.ask(0, identity="operator")
+    builder.instance(None)
+    builder.ask(200, identity="another-cell")
+    builder.start("u2", claims=False)
+    assert builder.violations() == []
+    builder.wait(600)
+    builder.ask(200, identity="another-cell")
+    assert builder.violations(61) == []
+    builder.ask(200, identity="operator")
+    assert "does not record who runs on it" in builder.violations(61)[0]
 
 
-def test_while_the_plane_is_away_the_grant_of_somebody_who_lives_is_not() -> None:
-    tale = Tale()
-    tale.deploy(2)
-    tale.instance(an_instance("u0"), "web-1")
-    tale.claim(a_claim("u0"))
-    tale.ask()
-    tale.wait(10)
-    tale.ask(503)
-    tale.start("u1", claims=False)
-    assert "who lives" in tale.violations()[0]
+def test_during_an_outage_the_grant_of_a_live_instance_does_not_cover_another() -> None:
+    builder = HistoryBuilder()
+    builder.deploy(2)
+    builder.instance(an_instance("u0"), "web-1")
+    builder.claim(a_claim("u0"))
+    builder.ask()
+    builder.wait(10)
+    builder.ask(503)
+    builder.start("u1", claims=False)
+    assert "who lives" in builder.violations()[0]
 
 
 def test_a_claim_that_went_unseen_during_an_outage_still_covers() -> None:
-    tale = Tale()
-    tale.start("u1")
-    tale.wait(10)
-    tale.ask(0)
-    tale.claim(None)
-    tale.instance(None)
-    tale.start("u2", claims=False)
-    assert tale.violations() == []
+    builder = HistoryBuilder()
+    builder.start("u1")
+    builder.wait(10)
+    builder.ask(0)
+    builder.claim(None)
+    builder.instance(None)
+    builder.start("u2", claims=False)
+    assert builder.violations() == []
 
 
 def test_a_claim_that_went_while_the_plane_answered_does_not() -> None:
-    tale = Tale()
-    tale.instance(an_instance("u1"))
-    tale.claim(a_claim("u1"))
-    tale.claim(None)
-    tale.ask()
-    tale.wait(10)
-    tale.open()
-    assert "there is no claim" in tale.violations()[0]
+    builder = HistoryBuilder()
+    builder.instance(an_instance("u1"))
+    builder.claim(a_claim("u1"))
+    builder.claim(None)
+    builder.ask()
+    builder.wait(10)
+    builder.open()
+    assert "there is no claim" in builder.violations()[0]
 
 
 def test_two_instances_on_one_claim_are_not_safe() -> None:
-    tale = Tale()
-    tale.start("u1")
+    builder = HistoryBuilder()
+    builder.start("u1")
     other = "ns-7a1f1c1e-3f6c-4a44-9a52-0c2f9f3b7a10"
     identity = {
         labels.UPSTREAM_CLUSTER_NAME: f"cluster-{PROJECT}",
         labels.UPSTREAM_NAMESPACE: "shop",
     }
-    tale.put(CELL, "Namespace", other, {"metadata": {"uid": "m", "labels": {**identity}}})
-    tale.put(CELL, "Instance", f"{other}/web-0", an_instance("u9"))
+    builder.put(CELL, "Namespace", other, {"metadata": {"uid": "m", "labels": {**identity}}})
+    builder.put(CELL, "Instance", f"{other}/web-0", an_instance("u9"))
     opened = an_instance("u9", is_gated=False, is_granted=True)
-    tale.put(CELL, "Instance", f"{other}/web-0", opened)
-    assert any("2 Instances run on claim" in told for told in tale.violations())
+    builder.put(CELL, "Instance", f"{other}/web-0", opened)
+    assert any("2 Instances run on claim" in message for message in builder.violations())
 
 
 def test_a_grant_that_is_taken_back_while_the_instance_runs_is_not_safe() -> None:
-    tale = Tale()
-    tale.start()
-    tale.instance(an_instance("u1", is_gated=False))
-    assert "was taken back" in tale.violations()[0]
+    builder = HistoryBuilder()
+    builder.start()
+    builder.instance(an_instance("u1", is_gated=False))
+    assert "was taken back" in builder.violations()[0]
 
 
 # --- claims ---------------------------------------------------------------------------------------
 
 
 def test_two_claims_of_one_slot_are_not_safe() -> None:
-    tale = Tale()
-    tale.start()
-    tale.put(PROJECT, "ResourceClaim", "other/instance-web-0", a_claim("u1", claim="c2"))
-    assert any(told.startswith("2 claims instance-web-0") for told in tale.violations())
+    builder = HistoryBuilder()
+    builder.start()
+    builder.put(PROJECT, "ResourceClaim", "other/instance-web-0", a_claim("u1", claim="c2"))
+    assert any(message.startswith("2 claims instance-web-0") for message in builder.violations())
 
 
 def test_more_than_the_grants_allow_is_not_safe() -> None:
-    tale = Tale()
-    tale.claim(a_claim("u1", cell="", amount=6), "greedy")
-    assert tale.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 5 allowed"]
+    builder = HistoryBuilder()
+    builder.claim(a_claim("u1", cell="", amount=6), "greedy")
+    assert builder.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 5 allowed"]
 
 
 def test_a_raised_grant_allows_more() -> None:
-    tale = Tale()
-    tale.put(PROJECT, "ResourceGrant", "milo-system/more", a_grant(1))
-    tale.claim(a_claim("u1", cell="", amount=6), "greedy")
-    assert tale.violations() == []
+    builder = HistoryBuilder()
+    builder.put(PROJECT, "ResourceGrant", "milo-system/more", a_grant(1))
+    builder.claim(a_claim("u1", cell="", amount=6), "greedy")
+    assert builder.violations() == []
 
 
 @pytest.mark.spec("FS-07")
 def test_what_was_granted_before_its_grant_was_lowered_is_safe_and_nothing_more() -> None:
-    tale = Tale()
-    tale.claim(a_claim("u1", cell="", amount=5), "early")
-    tale.put(PROJECT, "ResourceGrant", "milo-system/less", a_grant(-2))
-    tale.claim(a_claim("u1", cell="", amount=1, is_granted=False), "denied")
-    tale.claim(a_claim("u1", cell="", amount=5), "early")
-    assert tale.violations() == []
-    tale.claim(a_claim("u1", cell="", amount=1), "late")
-    assert tale.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 3 allowed"]
+    builder = HistoryBuilder()
+    builder.claim(a_claim("u1", cell="", amount=5), "early")
+    builder.put(PROJECT, "ResourceGrant", "milo-system/less", a_grant(-2))
+    builder.claim(a_claim("u1", cell="", amount=1, is_granted=False), "denied")
+    builder.claim(a_claim("u1", cell="", amount=5), "early")
+    assert builder.violations() == []
+    builder.claim(a_claim("u1", cell="", amount=1), "late")
+    assert builder.violations() == [f"6 of {labels.INSTANCES_RESOURCE} are granted, 3 allowed"]
 
 
 def test_a_claim_without_instance_is_safe_while_its_slot_is_wanted() -> None:
-    tale = Tale()
-    tale.start()
-    tale.instance(None)
-    assert tale.violations(3600) == []
+    builder = HistoryBuilder()
+    builder.start()
+    builder.instance(None)
+    assert builder.violations(3600) == []
 
 
-def test_a_claim_nobody_needs_is_safe_for_a_minute_and_no_longer() -> None:
-    tale = Tale()
-    tale.start()
-    tale.deploy(0)
-    tale.instance(None)
-    assert tale.violations(60) == []
-    assert "nobody needs" in tale.violations(61)[0]
+def test_an_unneeded_claim_may_exist_for_a_minute() -> None:
+    builder = HistoryBuilder()
+    builder.start()
+    builder.deploy(0)
+    builder.instance(None)
+    assert builder.violations(60) == []
+    assert "nobody needs" in builder.violations(61)[0]
 
 
-def test_a_claim_nobody_needs_is_safe_while_the_plane_is_away_and_a_minute_longer() -> None:
-    tale = Tale()
-    tale.start()
-    tale.wait(10)
-    tale.ask(0)
-    tale.deploy(0)
-    tale.instance(None)
-    tale.wait(3600)
-    assert tale.violations() == []
-    tale.ask()
-    assert tale.violations(59) == []
-    assert len(tale.violations(61)) == 1
+def test_an_unneeded_claim_may_exist_during_an_outage_and_a_minute_longer() -> None:
+    builder = HistoryBuilder()
+    builder.start()
+    builder.wait(10)
+    builder.ask(0)
+    builder.deploy(0)
+    builder.instance(None)
+    builder.wait(3600)
+    assert builder.violations() == []
+    builder.ask()
+    assert builder.violations(59) == []
+    assert len(builder.violations(61)) == 1
 
 
-def test_a_claim_must_record_who_runs_on_it_a_minute_after_the_plane_is_back() -> None:
-    tale = Tale()
-    tale.start("u1")
-    tale.wait(10)
-    tale.ask(0)
-    tale.instance(None)
-    tale.start("u2", claims=False)
-    tale.wait(600)
-    tale.ask()
-    assert tale.violations(59) == []
-    assert "does not record who runs on it" in tale.violations(61)[0]
-    tale.claim(a_claim("u2"))
-    assert tale.violations(3600) == []
+def test_a_claim_must_record_the_running_instance_a_minute_after_an_outage() -> None:
+    builder = HistoryBuilder()
+    builder.start("u1")
+    builder.wait(10)
+    builder.ask(0)
+    builder.instance(None)
+    builder.start("u2", claims=False)
+    builder.wait(600)
+    builder.ask()
+    assert builder.violations(59) == []
+    assert "does not record who runs on it" in builder.violations(61)[0]
+    builder.claim(a_claim("u2"))
+    assert builder.violations(3600) == []
 
 
-def test_claims_of_others_are_nobodys_business_but_the_sum() -> None:
-    tale = Tale()
-    tale.claim(a_claim("x", cell="ord-1"), "instance-api-0")
-    tale.claim(a_claim("x", cell=""), "odd")
-    assert tale.violations(3600) == []
+def test_foreign_claims_count_only_for_the_sum() -> None:
+    builder = HistoryBuilder()
+    builder.claim(a_claim("x", cell="ord-1"), "instance-api-0")
+    builder.claim(a_claim("x", cell=""), "odd")
+    assert builder.violations(3600) == []

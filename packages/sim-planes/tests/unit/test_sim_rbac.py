@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from compute_sim_planes.api_server.authorization import Attributes
-from compute_sim_planes.api_server.identity import ADMIN, ANONYMOUS, User, authenticated
-from compute_sim_planes.api_server.rbac import RoleAuthorizer, bootstrap_objects
+from compute_sim_planes.api_server.authz.authorizer import Attributes
+from compute_sim_planes.api_server.authz.identity import ADMIN, ANONYMOUS, User, authenticated
+from compute_sim_planes.api_server.authz.rbac import RoleAuthorizer, bootstrap_objects
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
 RESOURCES = {
@@ -20,7 +20,7 @@ AGENT = authenticated("system:serviceaccount:compute:agent")
 
 
 class Roles:
-    """RBAC objects in a list, and how often they were read."""
+    """RBAC objects in a list, with a count of reads."""
 
     def __init__(self, *objects: JsonObject) -> None:
         self.held = list(objects)
@@ -32,7 +32,7 @@ class Roles:
 
     def objects(self, resource: str) -> Iterable[JsonObject]:
         self.reads += 1
-        return [found for found in self.held if RESOURCES[str(found["kind"])] == resource]
+        return [document for document in self.held if RESOURCES[str(document["kind"])] == resource]
 
 
 def a_role(*rules: JsonObject, namespace: str = "", name: str = "r") -> JsonObject:
@@ -61,8 +61,8 @@ def a_rule(**fields: list[str]) -> JsonObject:
 USER: JsonObject = {"kind": "User", "name": "alice"}
 
 
-def may(user: User, wanted: Attributes, *objects: JsonObject) -> bool:
-    return RoleAuthorizer(Roles(*objects)).authorize(user, wanted).allowed
+def may(user: User, attributes: Attributes, *objects: JsonObject) -> bool:
+    return RoleAuthorizer(Roles(*objects)).authorize(user, attributes).allowed
 
 
 def getting(resource: str = "configmaps", **other: str) -> Attributes:
@@ -77,7 +77,7 @@ def test_nothing_is_allowed_without_a_rule_but_to_masters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "wanted"),
+    ("rule", "attributes"),
     [
         (a_rule(), getting()),
         (a_rule(verbs=["*"]), getting(verb="delete")),
@@ -89,12 +89,12 @@ def test_nothing_is_allowed_without_a_rule_but_to_masters() -> None:
         (a_rule(resourceNames=["a"]), getting(name="a")),
     ],
 )
-def test_a_rule_allows_what_it_names(rule: JsonObject, wanted: Attributes) -> None:
-    assert may(ALICE, wanted, a_role(rule), a_binding(USER))
+def test_a_rule_allows_what_it_names(rule: JsonObject, attributes: Attributes) -> None:
+    assert may(ALICE, attributes, a_role(rule), a_binding(USER))
 
 
 @pytest.mark.parametrize(
-    ("rule", "wanted"),
+    ("rule", "attributes"),
     [
         (a_rule(), getting(verb="list")),
         (a_rule(), getting(group="example.com")),
@@ -106,12 +106,12 @@ def test_a_rule_allows_what_it_names(rule: JsonObject, wanted: Attributes) -> No
         (a_rule(), Attributes("get", path="/metrics")),
     ],
 )
-def test_a_rule_allows_nothing_else(rule: JsonObject, wanted: Attributes) -> None:
-    assert not may(ALICE, wanted, a_role(rule), a_binding(USER))
+def test_a_rule_allows_nothing_else(rule: JsonObject, attributes: Attributes) -> None:
+    assert not may(ALICE, attributes, a_role(rule), a_binding(USER))
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted", "expected"),
+    ("path", "requested", "expected"),
     [
         ("/metrics", "/metrics", True),
         ("/metrics", "/metrics/x", False),
@@ -120,10 +120,10 @@ def test_a_rule_allows_nothing_else(rule: JsonObject, wanted: Attributes) -> Non
         ("*", "/anything", True),
     ],
 )
-def test_paths_are_allowed_exactly_or_by_prefix(path: str, wanted: str, expected: bool) -> None:
+def test_paths_are_allowed_exactly_or_by_prefix(path: str, requested: str, expected: bool) -> None:
     rule: JsonObject = {"verbs": ["get"], "nonResourceURLs": [path]}
 
-    assert may(ALICE, Attributes("get", path=wanted), a_role(rule), a_binding(USER)) is expected
+    assert may(ALICE, Attributes("get", path=requested), a_role(rule), a_binding(USER)) is expected
 
 
 def test_groups_and_service_accounts_are_subjects_too() -> None:
@@ -163,7 +163,7 @@ def test_a_role_of_another_namespace_is_not_found() -> None:
     assert verdict.reason == 'RBAC: role.rbac.authorization.k8s.io "r" not found'
 
 
-def test_an_allowed_request_says_which_binding_allowed_it() -> None:
+def test_an_allowed_request_names_its_binding() -> None:
     authorizer = RoleAuthorizer(Roles(a_role(a_rule()), a_binding(USER)))
 
     assert authorizer.authorize(ALICE, getting()).reason == (
@@ -183,7 +183,7 @@ def test_rules_are_read_again_only_when_they_changed() -> None:
     assert roles.reads == 8
 
 
-def test_a_fresh_plane_lets_everybody_find_their_way_and_nothing_more() -> None:
+def test_a_new_plane_allows_discovery_and_nothing_more() -> None:
     roles = Roles(*bootstrap_objects())
     authorizer = RoleAuthorizer(roles)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compute_sim_planes.api_server.schema import (
+from compute_sim_planes.api_server.schema.compiled import (
     CompiledSchema,
     ProblemKind,
     SchemaError,
@@ -13,7 +13,7 @@ from compute_sim_planes.json_types import JsonObject, JsonValue
 
 
 def a_schema(**spec: JsonValue) -> CompiledSchema:
-    """A kind whose spec has the given properties."""
+    """The schema of a kind with the given properties in its spec."""
     return compile_schema(
         {
             "type": "object",
@@ -36,26 +36,26 @@ def an_object(**spec: JsonValue) -> JsonObject:
     }
 
 
-def problems_of(schema: CompiledSchema, found: JsonObject) -> list[str]:
-    return [str(problem) for problem in schema.validate(found)]
+def problems_of(schema: CompiledSchema, document: JsonObject) -> list[str]:
+    return [str(problem) for problem in schema.validate(document)]
 
 
-def test_fields_nobody_declared_are_pruned_and_metadata_is_left_alone() -> None:
+def test_undeclared_fields_are_pruned_and_metadata_is_left_alone() -> None:
     schema = a_schema(size={"type": "object", "properties": {"cpu": {"type": "string"}}})
-    found = an_object(size={"cpu": "1", "gpu": "2"}, colour="red")
+    document = an_object(size={"cpu": "1", "gpu": "2"}, colour="red")
 
-    assert schema.prune(found)["spec"] == {"size": {"cpu": "1"}}
-    assert schema.prune(found)["metadata"] == found["metadata"]
-    assert schema.unknown_fields(found) == ["spec.colour", "spec.size.gpu"]
+    assert schema.prune(document)["spec"] == {"size": {"cpu": "1"}}
+    assert schema.prune(document)["metadata"] == document["metadata"]
+    assert schema.unknown_fields(document) == ["spec.colour", "spec.size.gpu"]
 
 
 def test_pruning_leaves_its_argument_alone_and_shares_nothing_with_it() -> None:
     schema = a_schema(items={"type": "array", "items": {"type": "object", "properties": {}}})
-    found = an_object(items=[{"x": 1}])
+    document = an_object(items=[{"x": 1}])
 
-    pruned = schema.prune(found)
+    pruned = schema.prune(document)
 
-    assert found["spec"] == {"items": [{"x": 1}]}
+    assert document["spec"] == {"items": [{"x": 1}]}
     assert pruned["spec"] == {"items": [{}]}
 
 
@@ -67,9 +67,9 @@ def test_a_field_that_preserves_unknown_fields_keeps_them_but_prunes_inside_decl
             "properties": {"known": {"type": "object", "properties": {}}},
         }
     )
-    found = an_object(free={"known": {"gone": 1}, "kept": {"deep": [1]}})
+    document = an_object(free={"known": {"gone": 1}, "kept": {"deep": [1]}})
 
-    assert schema.prune(found)["spec"] == {"free": {"known": {}, "kept": {"deep": [1]}}}
+    assert schema.prune(document)["spec"] == {"free": {"known": {}, "kept": {"deep": [1]}}}
 
 
 def test_maps_with_a_value_schema_keep_all_keys() -> None:
@@ -288,7 +288,7 @@ def test_values_within_the_rules_pass(declared: JsonObject, value: JsonValue) ->
     assert problems_of(a_schema(x=declared), an_object(x=value)) == []
 
 
-def test_items_of_a_list_map_are_told_apart_by_their_keys() -> None:
+def test_items_of_a_list_map_are_distinguished_by_their_keys() -> None:
     schema = a_schema(
         ports={
             "type": "array",
@@ -300,12 +300,12 @@ def test_items_of_a_list_map_are_told_apart_by_their_keys() -> None:
             },
         }
     )
-    found = an_object(ports=[{"name": "a", "port": 1}, {"name": "b"}, {"name": "a", "port": 2}])
+    document = an_object(ports=[{"name": "a", "port": 1}, {"name": "b"}, {"name": "a", "port": 2}])
 
-    assert problems_of(schema, found) == ['spec.ports[2]: Duplicate value: {"name":"a"}']
+    assert problems_of(schema, document) == ['spec.ports[2]: Duplicate value: {"name":"a"}']
 
 
-def test_a_third_duplicate_is_not_told_again() -> None:
+def test_a_third_duplicate_is_not_reported_again() -> None:
     schema = a_schema(
         x={"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
     )
@@ -361,9 +361,9 @@ def test_combinations_of_rules_hold_together(
 ) -> None:
     schema = a_schema(x={"type": "string", **combination})
 
-    found = [p.detail for p in schema.validate(an_object(x=value)) if p.path == "<nil>"]
+    details = [p.detail for p in schema.validate(an_object(x=value)) if p.path == "<nil>"]
 
-    assert found == expected
+    assert details == expected
 
 
 def test_a_dollar_ends_the_text_and_not_the_line() -> None:
@@ -373,7 +373,7 @@ def test_a_dollar_ends_the_text_and_not_the_line() -> None:
     assert problems_of(schema, an_object(x="aa\n")) != []
 
 
-def test_a_pattern_nobody_can_read_is_an_error() -> None:
+def test_an_invalid_pattern_is_an_error() -> None:
     with pytest.raises(SchemaError, match=r"compiling pattern '\('"):
         a_schema(x={"type": "string", "pattern": "("})
 
@@ -500,7 +500,7 @@ def test_a_structural_schema_has_no_problems() -> None:
 
 
 def test_metadata_may_only_be_declared_as_an_object() -> None:
-    found = structural_problems(
+    problems = structural_problems(
         {
             "type": "object",
             "properties": {
@@ -510,4 +510,4 @@ def test_metadata_may_only_be_declared_as_an_object() -> None:
         path="schema",
     )
 
-    assert "must not specify anything other than name and generateName" in str(found[0])
+    assert "must not specify anything other than name and generateName" in str(problems[0])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compute_sim_planes.api_server.schema_formats import STRING_FORMATS
+from compute_sim_planes.api_server.schema.formats import STRING_FORMATS
 
 GOOD = {
     "byte": ["", "aGVsbG8="],

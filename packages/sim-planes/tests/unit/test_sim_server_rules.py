@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compute_sim_planes.api_server import api_errors
-from compute_sim_planes.api_server.bodies import media_type, parse_yaml
-from compute_sim_planes.api_server.call import is_true, parse_query
-from compute_sim_planes.api_server.continuation import Continuation, parse_continuation
-from compute_sim_planes.api_server.field_problems import FieldProblem, invalid, required
-from compute_sim_planes.api_server.http_server import PrefixRoutes
-from compute_sim_planes.api_server.identity import ANONYMOUS, Tokens, User, authenticated
-from compute_sim_planes.api_server.metadata_shape import MetadataTypeError, shape_metadata
-from compute_sim_planes.api_server.patches import PatchSyntaxError
-from compute_sim_planes.api_server.presentation import Form, negotiate
-from compute_sim_planes.api_server.ratcheting import tolerate_unchanged
-from compute_sim_planes.api_server.request_info import ResourcePath, derive_verb, parse_path
-from compute_sim_planes.api_server.sources import SUFFIX_LETTERS, SeededIdentities
-from compute_sim_planes.api_server.strategic_merge import strategic_merge_patch
-from compute_sim_planes.api_server.token_file import TokenFileError, read_token_file
-from compute_sim_planes.api_server.transport import BytesAnswer, Transport
+from compute_sim_planes.api_server.authz.identity import ANONYMOUS, Tokens, User, authenticated
+from compute_sim_planes.api_server.authz.token_file import TokenFileError, read_token_file
+from compute_sim_planes.api_server.handlers.ratcheting import tolerate_unchanged
+from compute_sim_planes.api_server.http.continue_token import Continuation, parse_continuation
+from compute_sim_planes.api_server.http.presentation import Form, negotiate
+from compute_sim_planes.api_server.http.request import is_true, parse_query
+from compute_sim_planes.api_server.http.request_bodies import media_type, parse_yaml
+from compute_sim_planes.api_server.http.request_info import ResourcePath, derive_verb, parse_path
+from compute_sim_planes.api_server.http.server import PrefixRoutes
+from compute_sim_planes.api_server.http.transport import BytesResponse, Transport
+from compute_sim_planes.api_server.kinds.metadata_decoding import MetadataTypeError, shape_metadata
+from compute_sim_planes.api_server.patch.json_patch import PatchSyntaxError
+from compute_sim_planes.api_server.patch.strategic_merge import strategic_merge_patch
+from compute_sim_planes.api_server.schema.field_problems import FieldProblem, invalid, required
 from compute_sim_planes.json_types import JsonObject, JsonValue
 from compute_sim_planes.kubeconfig import Context, render_kubeconfig, write_kubeconfig
+from compute_sim_planes.time.sources import SUFFIX_LETTERS, SeededIdentities
 
 CONTAINERS: JsonObject = {
     "containers": [
@@ -38,7 +38,7 @@ CONTAINERS: JsonObject = {
 
 
 @pytest.mark.parametrize(
-    ("found", "patch", "expected"),
+    ("existing", "patch", "expected"),
     [
         ({"a": {"b": 1, "c": 2}}, {"a": {"b": None, "d": 3}}, {"a": {"c": 2, "d": 3}}),
         (
@@ -93,9 +93,9 @@ CONTAINERS: JsonObject = {
     ],
 )
 def test_a_strategic_merge_patch(
-    found: JsonObject, patch: JsonObject, expected: JsonObject
+    existing: JsonObject, patch: JsonObject, expected: JsonObject
 ) -> None:
-    assert strategic_merge_patch(found, patch) == expected
+    assert strategic_merge_patch(existing, patch) == expected
 
 
 def test_a_strategic_merge_patch_is_an_object() -> None:
@@ -104,7 +104,7 @@ def test_a_strategic_merge_patch_is_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "before", "wanted", "is_told"),
+    ("problem", "before", "desired", "is_reported"),
     [
         (invalid("spec.a", 0, ""), {"spec": {"a": 0}}, {"spec": {"a": 0, "b": 1}}, False),
         (invalid("spec.a", 0, ""), {"spec": {"a": 1}}, {"spec": {"a": 0}}, True),
@@ -115,17 +115,17 @@ def test_a_strategic_merge_patch_is_an_object() -> None:
             {"spec": {"a": [2, {"b": 0}]}},
             False,
         ),
-        # True is not 1: a value that changed its type was touched.
+        # True is not 1: a value that changed its type was changed.
         (invalid("spec.a", True, ""), {"spec": {"a": 1}}, {"spec": {"a": True}}, True),
-        # What is missing is tolerated only where nothing else of its object changed.
+        # A missing field is tolerated only where the rest of its object is unchanged.
         (required("spec.x"), {"spec": {"a": 1}}, {"spec": {"a": 1}, "m": 1}, False),
         (required("spec.x"), {"spec": {"a": 1}}, {"spec": {"a": 2}}, True),
     ],
 )
-def test_a_problem_nobody_touched_is_tolerated(
-    problem: FieldProblem, before: JsonObject, wanted: JsonObject, is_told: bool
+def test_a_problem_in_an_unchanged_field_is_tolerated(
+    problem: FieldProblem, before: JsonObject, desired: JsonObject, is_reported: bool
 ) -> None:
-    assert bool(tolerate_unchanged([problem], before, wanted)) is is_told
+    assert bool(tolerate_unchanged([problem], before, desired)) is is_reported
 
 
 def test_metadata_loses_what_is_unknown_or_empty() -> None:
@@ -174,7 +174,9 @@ def test_metadata_loses_what_is_unknown_or_empty() -> None:
         ({"managedFields": {}}, "of type []v1.ManagedFieldsEntry"),
     ],
 )
-def test_metadata_of_another_type_is_told_in_gos_words(metadata: JsonValue, text: str) -> None:
+def test_metadata_of_another_type_is_reported_with_gos_message(
+    metadata: JsonValue, text: str
+) -> None:
     with pytest.raises(MetadataTypeError) as caught:
         shape_metadata(metadata)
     assert text in str(caught.value)
@@ -202,7 +204,7 @@ def test_metadata_of_another_type_is_told_in_gos_words(metadata: JsonValue, text
         ("/", None),
     ],
 )
-def test_a_path_tells_what_a_request_is_about(path: str, expected: ResourcePath | None) -> None:
+def test_a_path_is_parsed_into_its_resource(path: str, expected: ResourcePath | None) -> None:
     assert parse_path(path) == expected
 
 
@@ -228,9 +230,9 @@ def test_the_verb_of_a_request(method: str, name: str, watching: bool, verb: str
 
 
 @given(st.integers(0, 2**53), st.text(min_size=1))
-def test_a_continue_token_says_where_to_go_on(revision: int, after: str) -> None:
-    found = Continuation(revision, after)
-    assert parse_continuation(found.token()) == found
+def test_a_continue_token_has_the_next_key(revision: int, after: str) -> None:
+    continuation = Continuation(revision, after)
+    assert parse_continuation(continuation.token()) == continuation
 
 
 @given(st.text())
@@ -241,7 +243,7 @@ def test_no_text_breaks_the_reader_of_continue_tokens(token: str) -> None:
 def code_of_refusal(token: str) -> int | None:
     try:
         parse_continuation(token)
-    except api_errors.ApiError as refused:
+    except api_errors.StatusError as refused:
         return refused.code
     return None
 
@@ -282,7 +284,7 @@ def test_the_first_form_that_can_be_had_is_taken(accept: str, form: Form | None)
     assert negotiate(accept) is form
 
 
-def test_a_token_proves_who_asks() -> None:
+def test_a_token_authenticates_its_user() -> None:
     robot = authenticated("system:serviceaccount:compute:robot")
     tokens = Tokens({"secret": robot})
     assert robot.groups == (
@@ -334,13 +336,13 @@ def test_a_kubeconfig_has_a_context_per_plane_and_is_for_its_owner_alone(tmp_pat
 
 
 class Named:
-    """A transport that is only told apart from others."""
+    """A transport with a name."""
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> BytesAnswer:
+    ) -> BytesResponse:
         del method, target, headers, body
-        return BytesAnswer(200, {}, b"")
+        return BytesResponse(200, {}, b"")
 
 
 def test_planes_are_found_by_the_longest_beginning_of_the_path() -> None:
@@ -348,7 +350,7 @@ def test_planes_are_found_by_the_longest_beginning_of_the_path() -> None:
     outer, inner = Named(), Named()
     routes.add("/planes/a", outer)
     routes.add("/planes/a/deep", inner)
-    found: dict[str, tuple[Transport, str] | None] = {
+    matches: dict[str, tuple[Transport, str] | None] = {
         target: routes(target)
         for target in (
             "/planes/a/api?x=/planes/a/deep",
@@ -357,7 +359,7 @@ def test_planes_are_found_by_the_longest_beginning_of_the_path() -> None:
             "/planes/ab",
         )
     }
-    assert list(found.values()) == [
+    assert list(matches.values()) == [
         (outer, "/api?x=/planes/a/deep"),
         (inner, "/api"),
         (outer, "/"),

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.api_server.storage.records import (
     Change,
     ChangeType,
-    Stored,
+    StoredObject,
     decode,
     encode,
     key_of,
@@ -65,7 +65,7 @@ def store(clock: FakeClock) -> Store:
     return Store(clock)
 
 
-def texts(listed: list[Stored]) -> list[tuple[str, JsonValue]]:
+def texts(listed: list[StoredObject]) -> list[tuple[str, JsonValue]]:
     return [(stored.name, stored.decode()["text"]) for stored in listed]
 
 
@@ -75,7 +75,9 @@ def test_every_commit_takes_the_next_revision_and_writes_it_into_the_object(stor
     changed = store.replace(made, KIND, a_note("a", "x"), ME)
     gone = store.remove(changed, ME)
     assert [made.revision, changed.revision, gone.revision] == [before + 1, before + 2, before + 3]
-    assert [object_at(found.decode(), "metadata")["resourceVersion"] for found in (made, gone)] == [
+    assert [
+        object_at(stored.decode(), "metadata")["resourceVersion"] for stored in (made, gone)
+    ] == [
         str(made.revision),
         str(gone.revision),
     ]
@@ -94,7 +96,7 @@ def test_planes_that_share_a_counter_have_one_order(clock: FakeClock) -> None:
 
 
 def test_keys_sort_as_in_etcd(store: Store) -> None:
-    """There a slash parts namespace and name, and a dash sorts before it."""
+    """In etcd a slash separates namespace and name, and a dash sorts before it."""
     for namespace in ("a", "a-b", "a.b", "ab"):
         store.add(KIND, a_note("x", namespace=namespace), ME)
     listed = [stored.namespace for stored in store.bucket(NOTES).listed()]
@@ -102,7 +104,7 @@ def test_keys_sort_as_in_etcd(store: Store) -> None:
     assert [stored.namespace for stored in store.bucket(NOTES).listed("a/")] == ["a"]
 
 
-def test_a_stored_object_cannot_be_changed_by_those_who_read_it(store: Store) -> None:
+def test_a_stored_object_cannot_be_changed_by_its_readers(store: Store) -> None:
     made = store.add(KIND, a_note("a", "x"), ME)
     made.decode()["text"] = "changed"
     assert made.decode()["text"] == "x"
@@ -128,37 +130,37 @@ def test_a_list_of_the_past_is_what_it_was(store: Store) -> None:
     assert bucket.count() == len(bucket) == 2
 
 
-def test_watchers_are_told_in_order_and_can_stop(store: Store) -> None:
-    told: list[tuple[ChangeType, int]] = []
+def test_watchers_are_called_in_order_and_can_stop(store: Store) -> None:
+    received: list[tuple[ChangeType, int]] = []
 
-    def tell(change: Change) -> None:
-        told.append((change.type, change.revision))
+    def record(change: Change) -> None:
+        received.append((change.type, change.revision))
 
     bucket = store.bucket(NOTES)
-    stop = bucket.watch(tell)
+    stop = bucket.watch(record)
     made = store.add(KIND, a_note("a"), ME)
     gone = store.remove(made, ME)
     stop()
     stop()
     store.add(KIND, a_note("b"), ME)
-    assert told == [(ChangeType.ADDED, made.revision), (ChangeType.DELETED, gone.revision)]
+    assert received == [(ChangeType.ADDED, made.revision), (ChangeType.DELETED, gone.revision)]
     assert bucket.watchers == 0
 
 
 def test_a_watcher_may_end_another_while_it_is_told(store: Store) -> None:
     bucket = store.bucket(NOTES)
-    told: list[str] = []
+    received: list[str] = []
 
     def end_the_other(change: Change) -> None:
-        told.append(f"first {change.after.name}")
+        received.append(f"first {change.after.name}")
         stop()
 
     bucket.watch(end_the_other)
-    stop = bucket.watch(lambda change: told.append(f"second {change.after.name}"))
+    stop = bucket.watch(lambda change: received.append(f"second {change.after.name}"))
     store.add(KIND, a_note("a"), ME)
     store.add(KIND, a_note("b"), ME)
-    # The one that is ended was already to be told of this change, and is told of no other.
-    assert told == ["first a", "second a", "first b"]
+    # The stopped watcher was already scheduled for this change, and gets no later one.
+    assert received == ["first a", "second a", "first b"]
 
 
 def test_compaction_forgets_history_and_keeps_objects(store: Store) -> None:
@@ -171,7 +173,7 @@ def test_compaction_forgets_history_and_keeps_objects(store: Store) -> None:
     store.compact()
     assert bucket.changes_after(0) == []
     assert texts(list(bucket.listed())) == [("a", "x")]
-    # Never backwards.
+    # Never decreases.
     store.compact(1)
     assert store.compacted == changed.revision
 
@@ -189,10 +191,10 @@ def test_history_older_than_five_minutes_is_compacted(store: Store, clock: FakeC
 
 
 def test_many_commits_compact_by_themselves(store: Store, clock: FakeClock) -> None:
-    found = store.add(KIND, a_note("a"), ME)
+    stored = store.add(KIND, a_note("a"), ME)
     clock.time += timedelta(minutes=6)
     for turn in range(600):
-        found = store.replace(found, KIND, a_note("a", str(turn)), ME)
+        stored = store.replace(stored, KIND, a_note("a", str(turn)), ME)
     assert store.compacted > 0
 
 
@@ -203,25 +205,25 @@ def owned(uid: str) -> list[JsonValue]:
 def test_dependents_are_found_by_the_uid_of_their_owner(store: Store) -> None:
     child = store.add(KIND, a_note("child", ownerReferences=owned("u1")), ME)
     store.add(KIND, a_note("other", ownerReferences=owned("u2")), ME)
-    assert [found.name for found in store.dependents("u1")] == ["child"]
+    assert [dependent.name for dependent in store.dependents("u1")] == ["child"]
     assert child.owners[0].blocks is True
     moved = store.replace(child, KIND, a_note("child", ownerReferences=owned("u2")), ME)
     assert store.dependents("u1") == []
-    assert [found.name for found in store.dependents("u2")] == ["other", "child"]
+    assert [dependent.name for dependent in store.dependents("u2")] == ["other", "child"]
     store.remove(moved, ME)
-    assert [found.name for found in store.dependents("u2")] == ["other"]
+    assert [dependent.name for dependent in store.dependents("u2")] == ["other"]
 
 
-def test_listeners_learn_who_changed_what(store: Store) -> None:
-    told: list[Change] = []
-    store.listen(told.append)
+def test_listeners_get_change_and_actor(store: Store) -> None:
+    received: list[Change] = []
+    store.listen(received.append)
     made = store.add(KIND, a_note("a"), "alice")
     store.replace(made, KIND, a_note("a", "x"), "bob")
-    assert [(change.type, change.actor) for change in told] == [
+    assert [(change.type, change.actor) for change in received] == [
         (ChangeType.ADDED, "alice"),
         (ChangeType.MODIFIED, "bob"),
     ]
-    assert told[1].before is made
+    assert received[1].before is made
 
 
 def test_another_version_of_the_kind_reads_the_same_object(store: Store) -> None:
@@ -230,16 +232,16 @@ def test_another_version_of_the_kind_reads_the_same_object(store: Store) -> None
     shown = decode(made.read_as(newer))
     assert shown["apiVersion"] == "example.com/v2"
     assert shown["text"] == "x"
-    # Remembered: the same bytes, not only equal ones.
+    # Cached: the same object, not only an equal one.
     assert made.read_as(newer) is made.read_as(newer)
     assert made.read_as(KIND) is made.raw
 
 
 def test_an_event_is_rendered_once_for_all_streams(store: Store) -> None:
-    told: list[Change] = []
-    store.listen(told.append)
+    received: list[Change] = []
+    store.listen(received.append)
     store.add(KIND, a_note("a"), ME)
-    (change,) = told
+    (change,) = received
     line = change.line(ChangeType.ADDED, KIND)
     assert line.startswith(b'{"type":"ADDED","object":{')
     assert line.endswith(b"}\n")
@@ -247,10 +249,10 @@ def test_an_event_is_rendered_once_for_all_streams(store: Store) -> None:
 
 
 def test_an_object_that_left_a_view_is_shown_as_it_was_with_the_new_version(store: Store) -> None:
-    told: list[Change] = []
+    received: list[Change] = []
     made = store.add(KIND, a_note("a", "shown"), ME)
-    store.listen(told.append)
+    store.listen(received.append)
     store.replace(made, KIND, a_note("a", "hidden"), ME)
-    shown = decode(told[0].shown(ChangeType.DELETED, KIND))
+    shown = decode(received[0].shown(ChangeType.DELETED, KIND))
     assert shown["text"] == "shown"
-    assert object_at(shown, "metadata")["resourceVersion"] == str(told[0].revision)
+    assert object_at(shown, "metadata")["resourceVersion"] == str(received[0].revision)

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from compute_sim_planes.api_server.field_problems import (
+from compute_sim_planes.api_server.schema.compiled import structural_problems
+from compute_sim_planes.api_server.schema.field_problems import (
     FieldProblem,
     ProblemKind,
     invalid,
     join_problems,
     required,
 )
-from compute_sim_planes.api_server.schema import structural_problems
 from compute_sim_planes.json_types import JsonObject
 
 
@@ -120,17 +120,17 @@ def test_the_root_is_an_object_with_ordinary_metadata(root: JsonObject, expected
 def test_a_field_that_cannot_be_merged_or_pruned_is_refused(
     declared: JsonObject, expected: str
 ) -> None:
-    found = [text.removeprefix("s.properties[x].") for text in of_field(**declared)]
+    texts = [text.removeprefix("s.properties[x].") for text in of_field(**declared)]
 
-    assert any(text.startswith(expected) for text in found)
+    assert any(text.startswith(expected) for text in texts)
 
 
 def test_what_only_a_combination_names_is_missing_outside_of_it() -> None:
     rule: JsonObject = {"properties": {"y": {"properties": {"z": {}}}}}
 
-    (found,) = of_field(type="object", properties={"y": NAMED}, allOf=[rule])
+    (text,) = of_field(type="object", properties={"y": NAMED}, allOf=[rule])
 
-    assert found.endswith(
+    assert text.endswith(
         "Required value: because it is defined in "
         "s.properties[x].allOf[0].properties[y].properties[z]"
     )

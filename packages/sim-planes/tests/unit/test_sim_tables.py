@@ -4,13 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compute_sim_planes.api_server.json_paths import JsonPathError, find_values, parse_json_path
-from compute_sim_planes.api_server.kinds import Kind, PrinterColumn
-from compute_sim_planes.api_server.tables import render_duration, render_table
+from compute_sim_planes.api_server.http.json_paths import (
+    JsonPathError,
+    find_values,
+    parse_json_path,
+)
+from compute_sim_planes.api_server.http.tables import render_duration, render_table
+from compute_sim_planes.api_server.kinds.kind import Kind, PrinterColumn
 from compute_sim_planes.json_types import JsonObject, JsonValue, array_at, objects_at, string_at
 
 NOW = datetime(2026, 6, 20, 9, 0, 0, tzinfo=UTC)
-FOUND: JsonObject = {
+ITEM: JsonObject = {
     "metadata": {
         "name": "a",
         "creationTimestamp": "2026-06-20T08:55:00Z",
@@ -47,18 +51,20 @@ FOUND: JsonObject = {
     ],
 )
 def test_a_path_finds_what_lies_there(path: str, expected: list[JsonValue]) -> None:
-    assert list(find_values(FOUND, parse_json_path(path))) == expected
+    assert list(find_values(ITEM, parse_json_path(path))) == expected
 
 
 @pytest.mark.parametrize("path", ["", "metadata.name", ".a[", ".a[?(@.b>1)]", ".a[x]", "$"])
-def test_a_path_nobody_can_follow_is_an_error(path: str) -> None:
+def test_an_unsupported_path_is_an_error(path: str) -> None:
     with pytest.raises(JsonPathError):
         parse_json_path(path)
 
 
 def a_kind(kind: str = "Thing", group: str = "example.com", **columns: tuple[str, str]) -> Kind:
-    found = tuple(PrinterColumn(name, type_, path) for name, (type_, path) in columns.items())
-    return Kind(group, "v1", kind, "things", "thing", "ThingList", True, columns=found)
+    printer_columns = tuple(
+        PrinterColumn(name, type_, path) for name, (type_, path) in columns.items()
+    )
+    return Kind(group, "v1", kind, "things", "thing", "ThingList", True, columns=printer_columns)
 
 
 def cells_of(table: JsonObject) -> list[JsonValue]:
@@ -78,7 +84,7 @@ def test_custom_columns_follow_the_name_in_their_order() -> None:
         Wrong=("integer", ".metadata.name"),
     )
 
-    table = render_table(kind, [FOUND], {"resourceVersion": "7"}, now=NOW)
+    table = render_table(kind, [ITEM], {"resourceVersion": "7"}, now=NOW)
 
     assert cells_of(table) == ["a", "True", 3, 0.5, True, "80 81", "5m", None, None]
     names = [string_at(column, "name") for column in objects_at(table, "columnDefinitions")]
@@ -87,7 +93,7 @@ def test_custom_columns_follow_the_name_in_their_order() -> None:
 
 
 def test_a_kind_without_columns_shows_names_and_ages() -> None:
-    assert cells_of(render_table(a_kind(), [FOUND], {}, now=NOW)) == ["a", "5m"]
+    assert cells_of(render_table(a_kind(), [ITEM], {}, now=NOW)) == ["a", "5m"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_a_kind_without_columns_shows_names_and_ages() -> None:
 def test_rows_carry_as_much_of_their_object_as_was_asked_for(
     include: str, kind: str | None
 ) -> None:
-    table = render_table(a_kind(), [FOUND], {}, now=NOW, include_object=include)
+    table = render_table(a_kind(), [ITEM], {}, now=NOW, include_object=include)
 
     (row,) = objects_at(table, "rows")
     assert ("object" in row) is (kind is not None)
@@ -104,7 +110,7 @@ def test_rows_carry_as_much_of_their_object_as_was_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "expected"),
+    ("kind", "item", "expected"),
     [
         (("", "Namespace"), {"status": {"phase": "Active"}}, ["", "Active", None]),
         (("", "ConfigMap"), {"data": {"a": "1", "b": "2"}}, ["", 2, None]),
@@ -138,11 +144,11 @@ def test_rows_carry_as_much_of_their_object_as_was_asked_for(
     ],
 )
 def test_built_in_kinds_have_their_own_columns(
-    kind: tuple[str, str], found: JsonObject, expected: list[JsonValue]
+    kind: tuple[str, str], item: JsonObject, expected: list[JsonValue]
 ) -> None:
     group, name = kind
 
-    assert cells_of(render_table(a_kind(name, group), [found], {}, now=NOW)) == expected
+    assert cells_of(render_table(a_kind(name, group), [item], {}, now=NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,7 @@ def test_ages_grow_coarser_as_they_grow(duration: timedelta, expected: str) -> N
     assert render_duration(duration) == expected
 
 
-def test_a_time_nobody_can_read_is_shown_as_invalid() -> None:
+def test_an_unparsable_time_is_shown_as_invalid() -> None:
     kind = a_kind(When=("date", ".metadata.name"))
 
-    assert cells_of(render_table(kind, [FOUND], {}, now=NOW))[1] == "<invalid>"
+    assert cells_of(render_table(kind, [ITEM], {}, now=NOW))[1] == "<invalid>"

@@ -1,5 +1,5 @@
-"""A Kubernetes API server in one process, strict where fakes usually lie.
+"""A Kubernetes API server in one process, as strict as kube-apiserver.
 
-Pure rules (schema, patches, selectors, ownership, rights) are apart from storage and transport, so
-that each can be tested without a server. Nothing in here knows our operators.
+Pure rules (schema, patches, selectors, field ownership, RBAC) are separate from storage and
+transport, so that each can be tested without a server. Nothing here depends on our operators.
 """

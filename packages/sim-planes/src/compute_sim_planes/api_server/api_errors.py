@@ -1,8 +1,8 @@
-"""Refusals of the server, each with code, reason, words and details of a real kube-apiserver.
+"""API errors with the code, reason, message and details of a real kube-apiserver.
 
-Clients branch on code and reason, users read the message, and both of our operators' ports are
-tested on them; so the texts live here and nowhere else. An error is raised where it is found and
-becomes a `Status` body in one place.
+Clients branch on code and reason, users read the message, and the operators' clients are tested
+with both, so all texts are defined here only. An error is raised where it is detected; `dispatch`
+turns it into a `Status` body.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from compute_sim_planes.api_server.field_problems import FieldProblem, join_problems
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
+from compute_sim_planes.api_server.schema.field_problems import FieldProblem, join_problems
 from compute_sim_planes.json_types import JsonObject, JsonValue, array_at
 
 MODIFIED: Final = (
@@ -26,8 +26,8 @@ STALE_CONTINUE: Final = (
 )
 
 
-class ApiError(Exception):
-    """An answer that is no success."""
+class StatusError(Exception):
+    """A request that failed, with the contents of its `Status`."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class ApiError(Exception):
         self.list_metadata = list_metadata
 
     def add_cause(self, cause: JsonObject) -> None:
-        """Say more in the details, where machines look."""
+        """Append an entry to `details.causes`."""
         details = dict(self.details or {})
         details["causes"] = [*array_at(details, "causes"), cause]
         self.details = details
 
     def body(self) -> JsonObject:
-        """The `Status` that goes over the wire."""
+        """The `Status` object of the response."""
         status: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -75,7 +75,7 @@ class ApiError(Exception):
 
 
 def _details(resource: GroupResource, name: str) -> JsonObject:
-    """`kind` holds the plural: a real server does so too, and clients have learnt it."""
+    """`kind` holds the plural, as on a real server; clients depend on it."""
     details: JsonObject = {"name": name} if name else {}
     if resource.group:
         details["group"] = resource.group
@@ -83,35 +83,35 @@ def _details(resource: GroupResource, name: str) -> JsonObject:
     return details
 
 
-def not_found(resource: GroupResource, name: str) -> ApiError:
+def not_found(resource: GroupResource, name: str) -> StatusError:
     message = f'{resource} "{name}" not found'
-    return ApiError(404, "NotFound", message, details=_details(resource, name))
+    return StatusError(404, "NotFound", message, details=_details(resource, name))
 
 
-def no_such_resource() -> ApiError:
+def no_such_resource() -> StatusError:
     message = "the server could not find the requested resource"
-    return ApiError(404, "NotFound", message, details={})
+    return StatusError(404, "NotFound", message, details={})
 
 
-def already_exists(resource: GroupResource, name: str) -> ApiError:
+def already_exists(resource: GroupResource, name: str) -> StatusError:
     message = f'{resource} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", message, details=_details(resource, name))
+    return StatusError(409, "AlreadyExists", message, details=_details(resource, name))
 
 
-def conflict(resource: GroupResource, name: str, why: str = MODIFIED) -> ApiError:
+def conflict(resource: GroupResource, name: str, why: str = MODIFIED) -> StatusError:
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details=_details(resource, name))
+    return StatusError(409, "Conflict", message, details=_details(resource, name))
 
 
-def apply_conflict(message: str, causes: list[JsonValue]) -> ApiError:
-    return ApiError(409, "Conflict", message, details={"causes": causes})
+def apply_conflict(message: str, causes: list[JsonValue]) -> StatusError:
+    return StatusError(409, "Conflict", message, details={"causes": causes})
 
 
-def invalid(kind: Kind, name: str, problems: list[FieldProblem]) -> ApiError:
+def invalid(kind: Kind, name: str, problems: list[FieldProblem]) -> StatusError:
     return invalid_kind(kind.group, kind.kind, name, problems)
 
 
-def invalid_kind(group: str, kind: str, name: str, problems: list[FieldProblem]) -> ApiError:
+def invalid_kind(group: str, kind: str, name: str, problems: list[FieldProblem]) -> StatusError:
     qualified = f"{kind}.{group}" if group else kind
     message = f'{qualified} "{name}" is invalid: {join_problems(problems)}'
     details: JsonObject = {"name": name} if name else {}
@@ -120,44 +120,46 @@ def invalid_kind(group: str, kind: str, name: str, problems: list[FieldProblem])
     if kind:
         details["kind"] = kind
     details["causes"] = [problem.cause() for problem in problems]
-    return ApiError(422, "Invalid", message, details=details)
+    return StatusError(422, "Invalid", message, details=details)
 
 
-def invalid_options(kind: str, problems: list[FieldProblem]) -> ApiError:
-    """A problem of the request's own options, to a real server a kind of `meta.k8s.io`."""
+def invalid_options(kind: str, problems: list[FieldProblem]) -> StatusError:
+    """A problem in the options of a request, which a real server reports as a kind of
+    `meta.k8s.io`.
+    """
     return invalid_kind("meta.k8s.io", kind, "", problems)
 
 
-def patch_failed() -> ApiError:
-    """A JSON patch that could not be carried out. A real server does not say why."""
+def patch_failed() -> StatusError:
+    """A JSON patch that could not be applied; a real server gives no cause."""
     message = "the server rejected our request due to an error in our request"
-    return ApiError(422, "Invalid", message, details={})
+    return StatusError(422, "Invalid", message, details={})
 
 
-def unexplained(message: str) -> ApiError:
-    """An error of the storage that a real server hands on as it is: no reason, no details."""
-    return ApiError(500, "", message)
+def unexplained(message: str) -> StatusError:
+    """A storage error that a real server passes on unchanged: no reason, no details."""
+    return StatusError(500, "", message)
 
 
-def bad_request(message: str) -> ApiError:
-    return ApiError(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
 
 
-def unauthorized() -> ApiError:
-    return ApiError(401, "Unauthorized", "Unauthorized")
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(resource: GroupResource, name: str, why: str) -> ApiError:
+def forbidden(resource: GroupResource, name: str, why: str) -> StatusError:
     subject = f'{resource} "{name}"' if name else str(resource)
     message = f"{subject} is forbidden: {why}"
-    return ApiError(403, "Forbidden", message, details=_details(resource, name))
+    return StatusError(403, "Forbidden", message, details=_details(resource, name))
 
 
-def forbidden_path(why: str) -> ApiError:
-    return ApiError(403, "Forbidden", f"forbidden: {why}", details={})
+def forbidden_path(why: str) -> StatusError:
+    return StatusError(403, "Forbidden", f"forbidden: {why}", details={})
 
 
-def namespace_terminating(resource: GroupResource, name: str, namespace: str) -> ApiError:
+def namespace_terminating(resource: GroupResource, name: str, namespace: str) -> StatusError:
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     refused = forbidden(resource, name, why)
     cause: JsonObject = {
@@ -169,56 +171,58 @@ def namespace_terminating(resource: GroupResource, name: str, namespace: str) ->
     return refused
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, details={})
+    return StatusError(405, "MethodNotAllowed", message, details={})
 
 
-def method_not_supported(resource: GroupResource, verb: str) -> ApiError:
-    """The same for a kind from a CRD, where a real server can name both."""
+def method_not_supported(resource: GroupResource, verb: str) -> StatusError:
+    """The same for a kind from a CRD, where a real server names verb and resource."""
     message = f'{verb} is not supported on resources of kind "{resource}"'
-    return ApiError(405, "MethodNotAllowed", message, details=_details(resource, ""))
+    return StatusError(405, "MethodNotAllowed", message, details=_details(resource, ""))
 
 
-def not_acceptable() -> ApiError:
+def not_acceptable() -> StatusError:
     message = (
         "only the following media types are accepted: application/json, application/yaml, "
         "application/vnd.kubernetes.protobuf"
     )
-    return ApiError(406, "NotAcceptable", message)
+    return StatusError(406, "NotAcceptable", message)
 
 
-def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
+def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
     )
-    return ApiError(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_large(limit: int) -> ApiError:
+def too_large(limit: int) -> StatusError:
     message = f"Request entity too large: limit is {limit}"
-    return ApiError(413, "RequestEntityTooLarge", message)
+    return StatusError(413, "RequestEntityTooLarge", message)
 
 
-def expired(message: str, *, continue_token: str = "") -> ApiError:
+def expired(message: str, *, continue_token: str = "") -> StatusError:
     list_metadata: JsonObject = {"continue": continue_token} if continue_token else {}
-    return ApiError(410, "Expired", message, list_metadata=list_metadata)
+    return StatusError(410, "Expired", message, list_metadata=list_metadata)
 
 
-def too_large_version(asked: int, current: int) -> ApiError:
-    """A version this plane has not reached: to a real server a timeout, since it waited for it."""
+def too_large_version(asked: int, current: int) -> StatusError:
+    """A resourceVersion that the plane has not reached: a timeout, because a real server waits for
+    it.
+    """
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     cause: JsonObject = {
         "reason": "ResourceVersionTooLarge",
         "message": "Too large resource version",
     }
-    return ApiError(504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1})
+    return StatusError(504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1})
 
 
-def internal(why: str) -> ApiError:
+def internal(why: str) -> StatusError:
     details: JsonObject = {"causes": [{"message": why}]}
-    return ApiError(
+    return StatusError(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "InternalError",
         f"Internal error occurred: {why}",

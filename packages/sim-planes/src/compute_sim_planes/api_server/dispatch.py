@@ -1,7 +1,7 @@
-"""From a request to its answer: who asks, may he, what is it about, who answers.
+"""The request pipeline: authentication, impersonation, authorization, routing, handler.
 
-The order is a real server's: identity, rights, route, then the handler. Every refusal below becomes
-a `Status` here and nowhere else.
+The order is that of a real server. Every `StatusError` raised below becomes a `Status` response
+here.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from compute_sim_planes.api_server import api_errors
-from compute_sim_planes.api_server.answers import answer_error, answer_text
-from compute_sim_planes.api_server.authorization import Attributes, describe_refusal
-from compute_sim_planes.api_server.call import Call, is_true, parse_query
+from compute_sim_planes.api_server.authz.authorizer import Attributes, describe_refusal
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.authz.impersonation import impersonate
 from compute_sim_planes.api_server.handlers import (
     delete,
     discovery,
@@ -23,14 +23,14 @@ from compute_sim_planes.api_server.handlers import (
     write,
 )
 from compute_sim_planes.api_server.handlers.finalize import finalize_namespace
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.api_server.impersonation import impersonate
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.api_server.request_info import ResourcePath, derive_verb, parse_path
+from compute_sim_planes.api_server.http.request import ApiRequest, is_true, parse_query
+from compute_sim_planes.api_server.http.request_info import ResourcePath, derive_verb, parse_path
+from compute_sim_planes.api_server.http.responses import error_response, text_response
+from compute_sim_planes.api_server.http.transport import Response
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.api_server.state import PlaneState
-from compute_sim_planes.api_server.transport import Answer
 
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[ApiRequest], Awaitable[Response]]
 
 _HANDLERS: Final[dict[str, Handler]] = {
     "create": write.create,
@@ -42,9 +42,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "update": write.update,
     "watch": watch.watch,
 }
-# Of a status one can only do these.
+# The verbs of the status subresource.
 _STATUS_VERBS: Final = frozenset({"get", "patch", "update"})
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
 async def dispatch(
@@ -54,25 +53,27 @@ async def dispatch(
     target: str,
     headers: Mapping[str, str],
     body: bytes | None,
-) -> Answer:
-    """The answer to one request; `user` is None when the request must prove who it is."""
+) -> Response:
+    """The response to one request; with `user` None the request is authenticated by its token."""
     try:
         lowered = _lower(headers)
-        who = state.tokens.authenticate(lowered) if user is None else user
-        if who is None:
+        requester = state.tokens.authenticate(lowered) if user is None else user
+        if requester is None:
             raise api_errors.unauthorized()
         if "impersonate-user" in lowered:
-            who = impersonate(state.authorizer, who, lowered)
+            requester = impersonate(state.authorizer, requester, lowered)
         path, _, query = target.partition("?")
-        return await _route(state, who, method, path, parse_query(query), lowered, body or b"")
-    except api_errors.ApiError as refused:
-        return answer_error(refused)
+        return await _route(
+            state, requester, method, path, parse_query(query), lowered, body or b""
+        )
+    except api_errors.StatusError as refused:
+        return error_response(refused)
     except RecursionError:
-        return answer_error(api_errors.bad_request("exceeded max depth"))
+        return error_response(api_errors.bad_request("exceeded max depth"))
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers by their name in lower case; the values of a repeated one joined as HTTP allows."""
+    """Headers by lower-case name; the values of a repeated one are joined, as HTTP allows."""
     lowered: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
@@ -88,35 +89,35 @@ async def _route(  # noqa: PLR0913, PLR0917 (the parts of one request, handed on
     query: Mapping[str, str],
     headers: Mapping[str, str],
     body: bytes,
-) -> Answer:
-    found = parse_path(path)
-    if found is None:
+) -> Response:
+    parsed = parse_path(path)
+    if parsed is None:
         check_path_rights(state, user, method, path)
-        return discovery.answer_path(state, path, headers) or answer_text(
+        return discovery.serve_path(state, path, headers) or text_response(
             "404 page not found\n", 404
         )
-    verb = derive_verb(method, found, watching=is_true(query.get("watch")))
-    check_rights(state, user, verb, found)
-    kind = state.catalog.find(found.group, found.version, found.resource)
+    verb = derive_verb(method, parsed, watching=is_true(query.get("watch")))
+    check_rights(state, user, verb, parsed)
+    kind = state.catalog.find(parsed.group, parsed.version, parsed.resource)
     if kind is None:
-        return _unknown(state, found)
+        return _unknown(state, parsed)
     if len(body) > state.limits.body_bytes:
         raise api_errors.too_large(state.limits.body_bytes)
-    if not kind.built_in and _is_misplaced(kind, found, verb):
-        return answer_text("404 page not found\n", 404)
-    call = Call(state, user, kind, found, query, headers, body)
+    if not kind.built_in and _is_misplaced(kind, parsed, verb):
+        return text_response("404 page not found\n", 404)
+    call = ApiRequest(state, user, kind, parsed, query, headers, body)
     return await _choose(call, verb)(call)
 
 
 def _is_misplaced(kind: Kind, path: ResourcePath, verb: str) -> bool:
-    """Whether a path leaves out a namespace it needs, or names one where there is none."""
+    """Whether a path lacks a namespace that the kind needs, or has one that it must not have."""
     if not kind.namespaced:
         return bool(path.namespace)
     return not path.namespace and verb not in {"list", "watch"}
 
 
-def _choose(call: Call, verb: str) -> Handler:
-    """Who answers a verb of this kind."""
+def _choose(call: ApiRequest, verb: str) -> Handler:
+    """The handler of a verb for this kind."""
     kind, path = call.kind, call.path
     if kind.verbs == reviews.VERBS:
         if verb != "create" or path.name:
@@ -134,10 +135,10 @@ def _choose(call: Call, verb: str) -> Handler:
 
 
 def _check_method(kind: Kind, path: ResourcePath, verb: str) -> None:
-    """Routes of built-in kinds are told apart by method and depth; a wrong one is refused bare."""
+    """Refuse a verb that does not fit the path of a built-in kind, with a 405 without details."""
     needs_name = verb in {"get", "update", "patch", "delete"}
     is_wrong_depth = needs_name != bool(path.name) and verb != "watch"
-    # Without a namespace a path of a namespaced kind can only be listed.
+    # Without a namespace, objects of a namespaced kind can only be listed or watched.
     is_outside = kind.namespaced and not path.namespace and verb not in {"list", "watch"}
     if verb not in kind.verbs or is_wrong_depth or is_outside:
         raise api_errors.method_not_allowed()
@@ -157,17 +158,15 @@ def _choose_subresource(kind: Kind, path: ResourcePath, verb: str) -> Handler:
     raise api_errors.not_found(kind.group_resource, path.name)
 
 
-def _unknown(state: PlaneState, path: ResourcePath) -> Answer:
-    """A path to nothing: of a built-in group a Status, of any other the plain text of an unknown
-    URL.
-    """
+def _unknown(state: PlaneState, path: ResourcePath) -> Response:
+    """Of a built-in group a 404 Status, of any other group the plain text of an unknown URL."""
     is_group = any(
         kind.built_in and kind.group == path.group and kind.version == path.version
         for kind in state.catalog
     )
     if is_group:
         raise api_errors.no_such_resource()
-    return answer_text("404 page not found\n", 404)
+    return text_response("404 page not found\n", 404)
 
 
 def check_rights(state: PlaneState, user: User, verb: str, path: ResourcePath) -> None:

@@ -1,4 +1,4 @@
-"""Rendered documents, kept until what they tell of changes."""
+"""A cache of rendered discovery and OpenAPI documents, emptied when the served kinds change."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import orjson
 from compute_sim_planes.json_types import JsonObject
 
 
-class Documents:
-    """Bytes by key, all of one epoch."""
+class DocumentCache:
+    """Document bytes by key, all of one epoch of the catalogue."""
 
     def __init__(self) -> None:
         self._epoch = -1
-        self._found: dict[tuple[str, bool], bytes] = {}
+        self._documents: dict[tuple[str, bool], bytes] = {}
 
     def find(
         self, epoch: int, key: tuple[str, bool], make: Callable[[], JsonObject | None]
     ) -> bytes | None:
-        """The document under `key`, made when it is asked for the first time in this epoch."""
+        """The document under `key`, rendered by `make` on first use in this epoch."""
         if epoch != self._epoch:
             self._epoch = epoch
-            self._found.clear()
-        if key not in self._found:
+            self._documents.clear()
+        if key not in self._documents:
             document = make()
             if document is None:
-                # Not kept: anybody can ask for any number of paths that do not exist.
+                # Absent documents are not cached: clients can ask for any number of unknown paths.
                 return None
-            self._found[key] = orjson.dumps(document)
-        return self._found[key]
+            self._documents[key] = orjson.dumps(document)
+        return self._documents[key]

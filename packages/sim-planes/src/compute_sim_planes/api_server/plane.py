@@ -1,9 +1,7 @@
-"""One simulated plane: an API server with its storage and the controllers that belong to every
-plane.
+"""One simulated plane: an API server with storage and the controllers that every plane has.
 
-In-process it is asked through `request` (the caller proves who he is by a token) or through
-`connect` (the connection carries the identity). It needs a running event loop for its timers and
-nothing else; `close` ends its watches and timers.
+`request` authenticates by token; `connect` returns a transport with a fixed user. A plane needs
+only a running event loop for its timers; `close` ends its watches and timers.
 """
 
 from __future__ import annotations
@@ -12,10 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from compute_sim_planes.api_server.admission import Admission
-from compute_sim_planes.api_server.authorization import Authorizer
-from compute_sim_planes.api_server.builtin_kinds import BUILTIN_KINDS
-from compute_sim_planes.api_server.catalog import Catalog
+from compute_sim_planes.api_server.admission.chain import AdmissionChain
+from compute_sim_planes.api_server.admission.policies import AdmissionPolicies
+from compute_sim_planes.api_server.admission.webhook_clients import (
+    RegisteredWebhooks,
+    WebhookCaller,
+)
+from compute_sim_planes.api_server.admission.webhooks import ValidatingAdmissionWebhook
+from compute_sim_planes.api_server.authz.authorizer import Authorizer
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens, User
+from compute_sim_planes.api_server.authz.rbac import RoleAuthorizer, bootstrap_objects
+from compute_sim_planes.api_server.authz.role_objects import StoredRoles
 from compute_sim_planes.api_server.controllers.definitions import DefinitionController
 from compute_sim_planes.api_server.controllers.garbage_collector import (
     GarbageCollector,
@@ -23,26 +28,22 @@ from compute_sim_planes.api_server.controllers.garbage_collector import (
 )
 from compute_sim_planes.api_server.controllers.namespaces import NamespaceController
 from compute_sim_planes.api_server.dispatch import dispatch
-from compute_sim_planes.api_server.identity import ADMIN, Tokens, User
-from compute_sim_planes.api_server.kind_rules import rules_of
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.api_server.policies import AdmissionPolicies, PolicyForm
-from compute_sim_planes.api_server.rbac import RoleAuthorizer, bootstrap_objects
-from compute_sim_planes.api_server.role_objects import StoredRoles
-from compute_sim_planes.api_server.sources import (
+from compute_sim_planes.api_server.http.transport import Response
+from compute_sim_planes.api_server.kinds.builtin import BUILTIN_KINDS
+from compute_sim_planes.api_server.kinds.catalog import Catalog
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
+from compute_sim_planes.api_server.state import Amendment, Limits, PlaneState
+from compute_sim_planes.api_server.storage.kind_rules import rules_of
+from compute_sim_planes.api_server.storage.revisions import Revisions
+from compute_sim_planes.api_server.storage.store import Store
+from compute_sim_planes.api_server.storage.system_fields import fill_new
+from compute_sim_planes.json_types import JsonObject, string_at
+from compute_sim_planes.time.sources import (
     Clock,
     Identities,
     SeededIdentities,
     SystemClock,
 )
-from compute_sim_planes.api_server.state import Amendment, Limits, PlaneState
-from compute_sim_planes.api_server.storage.revisions import Revisions
-from compute_sim_planes.api_server.storage.store import Store
-from compute_sim_planes.api_server.system_fields import fill_new
-from compute_sim_planes.api_server.transport import Answer
-from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks, WebhookCaller
-from compute_sim_planes.api_server.webhooks import ValidatingWebhooks
-from compute_sim_planes.json_types import JsonObject, string_at
 
 SERVER: Final = "system:apiserver"
 DEFAULT_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -50,31 +51,30 @@ DEFAULT_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-
 
 @dataclass(slots=True)
 class PlaneParts:
-    """What a plane is given; every part has a default that suits a test."""
+    """The dependencies of a plane; every default suits a test."""
 
     clock: Clock = field(default_factory=SystemClock)
     identities: Identities = field(default_factory=lambda: SeededIdentities(0))
     tokens: Tokens = field(default_factory=Tokens)
-    # None: from the plane's own roles.
+    # None: RBAC by the plane's own objects.
     authorizer: Authorizer | None = None
-    # Whether it begins with the roles every server makes; rights from another plane need none here.
+    # Whether the default roles are created; a plane authorized by another one's roles needs none.
     bootstraps_roles: bool = True
-    # How validating webhooks are reached, and what stands in for the CEL of admission policies.
+    # The client for validating webhooks.
     webhooks: WebhookCaller = field(default_factory=RegisteredWebhooks)
-    policies: dict[str, PolicyForm] = field(default_factory=dict)
-    # None: from the plane's own configurations; another plane's where that one guards this one too.
-    admission: Admission | None = None
-    # What neighbours do to objects of their kinds on the way in.
+    # None: by the plane's own configurations; otherwise the chain of another plane.
+    admission: AdmissionChain | None = None
+    # Mutations of objects by external systems before validation.
     amendments: Mapping[GroupResource, Amendment] = field(
         default_factory=dict[GroupResource, Amendment]
     )
     limits: Limits = field(default_factory=Limits)
     kinds: Iterable[Kind] = BUILTIN_KINDS
     namespaces: tuple[str, ...] = DEFAULT_NAMESPACES
-    # Shared by planes of one server (Milo's projects): the order of versions, and what is served.
+    # Shared by planes of one server (Milo's projects): the version counter and the served kinds.
     revisions: Revisions | None = None
     definitions: DefinitionController | None = None
-    # Dependents of which kinds follow their owners: a collector may not know the newest.
+    # The kinds that are garbage collected: a real collector may not know the newest.
     collects: Callable[[GroupResource], bool] = collect_everything
     version: str = "v1.35.4"
 
@@ -115,16 +115,16 @@ class Plane:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        """The answer to a request that proves its user by a token."""
+    ) -> Response:
+        """The response to a request that authenticates by token."""
         return await dispatch(self.state, None, method, target, headers, body)
 
-    def connect(self, user: User = ADMIN) -> Connection:
-        """A transport whose requests are all made by `user`."""
-        return Connection(self.state, user)
+    def connect(self, user: User = ADMIN) -> UserTransport:
+        """A transport with `user` as the user of every request."""
+        return UserTransport(self.state, user)
 
     async def close(self) -> None:
-        """End every watch and forget every timer. What is stored stays readable."""
+        """End every watch and cancel every timer. Stored objects stay readable."""
         for stream in tuple(self.state.streams):
             stream.end()
         await self._webhooks.close()
@@ -133,38 +133,38 @@ class Plane:
         self.definitions.close()
 
     def _end_stale_streams(self) -> None:
-        """A watch ends with the form of its kind that it was opened on, as on a real server."""
+        """End watches of kinds that were replaced or removed, as a real server does."""
         served = set(self.state.catalog)
         for stream in tuple(self.state.streams):
             if stream.kind not in served:
                 stream.end()
 
     def _fill(self, namespaces: tuple[str, ...], *, roles: bool) -> None:
-        """What a fresh plane holds before anybody comes."""
+        """Create the objects of a new plane."""
         for name in namespaces:
             self._add(_namespace(name))
-        for wanted in bootstrap_objects() if roles else ():
-            self._add(wanted)
+        for desired in bootstrap_objects() if roles else ():
+            self._add(desired)
 
-    def _add(self, wanted: JsonObject) -> None:
+    def _add(self, desired: JsonObject) -> None:
         kind = self.state.catalog.find_kind(
-            string_at(wanted, "apiVersion"), string_at(wanted, "kind")
+            string_at(desired, "apiVersion"), string_at(desired, "kind")
         )
         if kind is None:
             return
         now = self.state.clock.now()
-        fill_new(kind, wanted, now, self.state.identities)
-        rules_of(kind).fill(wanted)
-        rules_of(kind).prepare_new(wanted)
-        self.state.store.add(kind, wanted, SERVER)
+        fill_new(kind, desired, now, self.state.identities)
+        rules_of(kind).fill(desired)
+        rules_of(kind).prepare_new(desired)
+        self.state.store.add(kind, desired, SERVER)
 
 
-def _make_admission(store: Store, parts: PlaneParts) -> Admission:
-    """Policies before webhooks, as a real server asks them."""
-    return Admission(
+def _make_admission(store: Store, parts: PlaneParts) -> AdmissionChain:
+    """Policies before webhooks, in the order of a real server."""
+    return AdmissionChain(
         (
-            AdmissionPolicies(store, parts.policies),
-            ValidatingWebhooks(store, parts.webhooks, parts.identities),
+            AdmissionPolicies(store),
+            ValidatingAdmissionWebhook(store, parts.webhooks, parts.identities),
         )
     )
 
@@ -173,8 +173,8 @@ def _namespace(name: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-class Connection:
-    """A plane as one user sees it."""
+class UserTransport:
+    """A transport to a plane with a fixed user."""
 
     def __init__(self, state: PlaneState, user: User) -> None:
         self._state = state
@@ -182,5 +182,5 @@ class Connection:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         return await dispatch(self._state, self.user, method, target, headers, body)

@@ -1,7 +1,7 @@
-"""Label and field selectors: parsed once per request, then asked about many objects.
+"""Label and field selectors: parsed once per request, matched against many objects.
 
-A selector that cannot be read is refused with the text a user needs; it never becomes "everything",
-because a mistyped selector on a delete would then take the whole collection.
+An invalid selector is refused and never treated as empty: on a deletecollection an empty one would
+delete everything.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from compute_sim_planes.api_server import object_names
+from compute_sim_planes.api_server.kinds import object_names
 from compute_sim_planes.json_types import JsonObject, string_at
 
 
 class SelectorError(ValueError):
-    """The text is no selector: 400 on the wire."""
+    """An invalid selector: 400 on the wire."""
 
 
 class LabelSelectorError(SelectorError):
-    """A label selector that cannot be read."""
+    """An invalid label selector."""
 
 
 class FieldSelectorError(SelectorError):
-    """A field selector that cannot be read, or that asks about a field this kind does not offer."""
+    """An invalid field selector, or one on a field that the kind does not support."""
 
 
 class Operator(StrEnum):
-    """How a requirement compares."""
+    """The operator of a requirement."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -48,32 +48,32 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        found = labels.get(self.key)
+        value = labels.get(self.key)
         match self.operator:
             case Operator.EXISTS:
-                return found is not None
+                return value is not None
             case Operator.DOES_NOT_EXIST:
-                return found is None
+                return value is None
             case Operator.IN:
-                return found in self.values
+                return value in self.values
             case Operator.NOT_IN:
                 # An absent label is not in any set.
-                return found not in self.values
+                return value not in self.values
             case Operator.GREATER | Operator.LESS:
-                return self._compares(found)
+                return self._compares(value)
 
-    def _compares(self, found: str | None) -> bool:
-        if found is None or not _is_integer(found):
+    def _compares(self, value: str | None) -> bool:
+        if value is None or not _is_integer(value):
             return False
         (limit,) = self.values
         if self.operator is Operator.GREATER:
-            return int(found) > int(limit)
-        return int(found) < int(limit)
+            return int(value) > int(limit)
+        return int(value) < int(limit)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must hold; none means everything."""
+    """All requirements must hold; without one everything matches."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -89,18 +89,20 @@ class FieldRequirement:
     is_equal: bool
     value: str
 
-    def matches(self, found: JsonObject) -> bool:
-        return (string_at(found, *self.path.split(".")) == self.value) is self.is_equal
+    def matches(self, document: JsonObject) -> bool:
+        return (string_at(document, *self.path.split(".")) == self.value) is self.is_equal
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """All requirements must hold; none means everything. An absent field is an empty text."""
+    """All requirements must hold; without one everything matches. An absent field is an empty
+    string.
+    """
 
     requirements: tuple[FieldRequirement, ...] = ()
 
-    def matches(self, found: JsonObject) -> bool:
-        return all(requirement.matches(found) for requirement in self.requirements)
+    def matches(self, document: JsonObject) -> bool:
+        return all(requirement.matches(document) for requirement in self.requirements)
 
 
 _EXACT: Final = re.compile(
@@ -114,14 +116,14 @@ _OPERATORS: Final = {"=": Operator.IN, "==": Operator.IN, "!=": Operator.NOT_IN}
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """The selector; `a=b,c in (d,e),!f,g>1` and nothing else. An empty text selects everything."""
+    """Parses `a=b,c in (d,e),!f,g>1`. An empty text selects everything."""
     if not text.strip():
         return LabelSelector()
     return LabelSelector(tuple(_parse_requirement(term) for term in _split_terms(text)))
 
 
 def _split_terms(text: str) -> list[str]:
-    """Terms are parted by commas that are in no parentheses."""
+    """Terms, separated by commas outside parentheses."""
     terms, depth, begin = list[str](), 0, 0
     for at, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -133,14 +135,14 @@ def _split_terms(text: str) -> list[str]:
 
 def _parse_requirement(term: str) -> Requirement:
     term = term.strip()
-    if found := _EXACT.fullmatch(term):
-        return _parse_comparison(found["key"], found["operator"], found["value"])
-    if found := _SET.fullmatch(term):
-        values = frozenset(_checked_value(value.strip()) for value in found["values"].split(","))
-        return Requirement(_checked_key(found["key"]), Operator(found["operator"]), values)
-    if found := _PRESENT.fullmatch(term):
-        operator = Operator.DOES_NOT_EXIST if found["absent"] else Operator.EXISTS
-        return Requirement(_checked_key(found["key"]), operator)
+    if match := _EXACT.fullmatch(term):
+        return _parse_comparison(match["key"], match["operator"], match["value"])
+    if match := _SET.fullmatch(term):
+        values = frozenset(_checked_value(value.strip()) for value in match["values"].split(","))
+        return Requirement(_checked_key(match["key"]), Operator(match["operator"]), values)
+    if match := _PRESENT.fullmatch(term):
+        operator = Operator.DOES_NOT_EXIST if match["absent"] else Operator.EXISTS
+        return Requirement(_checked_key(match["key"]), operator)
     raise LabelSelectorError(f"unable to parse requirement: found {term!r}")
 
 
@@ -177,19 +179,19 @@ def _is_integer(text: str) -> bool:
 
 
 def parse_field_selector(text: str, supported: frozenset[str] | None = None) -> FieldSelector:
-    """The selector; `metadata.name=a,spec.x!=b`. A path outside `supported` is refused."""
+    """Parses `metadata.name=a,spec.x!=b`. A path outside `supported` is refused."""
     terms = [term for term in _split_escaped(text) if term]
     return FieldSelector(tuple(_parse_field_requirement(term, supported) for term in terms))
 
 
 def _parse_field_requirement(term: str, supported: frozenset[str] | None) -> FieldRequirement:
-    found = re.fullmatch(r"(?P<path>[^=!]*)(?P<operator>!=|==|=)(?P<value>.*)", term, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"(?P<path>[^=!]*)(?P<operator>!=|==|=)(?P<value>.*)", term, re.DOTALL)
+    if match is None:
         raise FieldSelectorError(f"invalid selector: '{term}'; can't understand '{term}'")
-    path = found["path"].strip()
+    path = match["path"].strip()
     if supported is not None and path not in supported:
         raise FieldSelectorError(f"field label not supported: {path}")
-    return FieldRequirement(path, found["operator"] != "!=", _unescape(found["value"]))
+    return FieldRequirement(path, match["operator"] != "!=", _unescape(match["value"]))
 
 
 def _split_escaped(text: str) -> list[str]:

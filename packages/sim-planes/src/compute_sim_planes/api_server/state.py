@@ -1,7 +1,6 @@
-"""What a plane is made of, as its handlers and controllers see it.
+"""The state of a plane that handlers and controllers share.
 
-One value that wiring fills once; handlers are plain functions over it. It holds parts, not
-behaviour.
+One value without behaviour, filled by `plane`; handlers are functions over it.
 """
 
 from __future__ import annotations
@@ -11,42 +10,42 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Protocol, TypeAlias
 
-from compute_sim_planes.api_server.admission import Admission
-from compute_sim_planes.api_server.authorization import Authorizer
-from compute_sim_planes.api_server.catalog import Catalog
-from compute_sim_planes.api_server.documents import Documents
-from compute_sim_planes.api_server.identity import Tokens
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.api_server.sources import Clock, Identities
+from compute_sim_planes.api_server.admission.chain import AdmissionChain
+from compute_sim_planes.api_server.authz.authorizer import Authorizer
+from compute_sim_planes.api_server.authz.identity import Tokens
+from compute_sim_planes.api_server.documents import DocumentCache
+from compute_sim_planes.api_server.kinds.catalog import Catalog
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.time.sources import Clock, Identities
 
 MEBIBYTE: Final = 1024 * 1024
 
-# What a plane makes of a wanted object, before (None: new) and wanted in; a mutating webhook in the
-# form of a function. It changes neither, and hands on the very same value where it wants nothing.
+# A mutating webhook as a function: the stored object (None: new) and the desired one in, the
+# mutated one out. It must not change its arguments and returns the same value when there is nothing
+# to do.
 Amendment: TypeAlias = "Callable[[JsonObject | None, JsonObject], JsonObject]"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes and times of a real server; a test may shrink them."""
+    """Sizes and times of a real server; a test may reduce them."""
 
-    # kube-apiserver refuses bodies above 3 MiB unread; etcd takes 1.5 MiB per object.
+    # kube-apiserver refuses bodies above 3 MiB unread; etcd accepts 1.5 MiB per object.
     body_bytes: int = 3 * MEBIBYTE
     object_bytes: int = 3 * MEBIBYTE // 2
     bookmark_every: timedelta = timedelta(minutes=1)
-    # --min-request-timeout is half an hour, and a watch without a wish lasts between once and twice
-    # that.
+    # --min-request-timeout is half an hour; a watch without a timeout lasts one to two times that.
     watch_timeout: timedelta = timedelta(minutes=45)
-    # How long a read waits for a version the plane has not reached.
+    # How long a read waits for a resourceVersion that the plane has not reached.
     version_wait: timedelta = timedelta(seconds=3)
-    # How long the garbage collector, namespaces and CRDs take to notice.
+    # The reaction time of the garbage collector, namespace and CRD controllers.
     controller_delay: timedelta = timedelta(milliseconds=20)
 
 
 class Stream(Protocol):
-    """A watch that is under way."""
+    """An open watch."""
 
     @property
     def kind(self) -> Kind: ...
@@ -64,13 +63,13 @@ class PlaneState:
     store: Store
     catalog: Catalog
     tokens: Tokens
-    admission: Admission
+    admission: AdmissionChain
     limits: Limits
     version: str
     authorizer: Authorizer
     amendments: Mapping[GroupResource, Amendment] = field(
         default_factory=dict[GroupResource, Amendment]
     )
-    # A dict for its order: streams end in the order they began.
+    # A dict for its order: streams end in the order in which they were opened.
     streams: dict[Stream, None] = field(default_factory=dict)
-    documents: Documents = field(default_factory=Documents)
+    documents: DocumentCache = field(default_factory=DocumentCache)

@@ -1,7 +1,7 @@
-"""What contract tests say to a server: plain HTTP, from an address, a token and an authority.
+"""A plain HTTP client and helpers for contract tests of API servers.
 
-The same test bodies run against the simulated server and a real kube-apiserver, so nothing here may
-know which of them answers. Waiting is done in wall time, because a real server lives in it.
+The same tests run against the simulated server and a real kube-apiserver, so nothing here may
+depend on which one it is. Waits use wall time, as a real server does.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from urllib.parse import urlencode
 import aiohttp
 import orjson
 
-from compute_sim_planes.api_server.plane import Connection, Plane, PlaneParts
-from compute_sim_planes.api_server.transport import Transport, read_body
-from compute_sim_planes.clock import VirtualClock, run
+from compute_sim_planes.api_server.http.transport import Transport, read_body
+from compute_sim_planes.api_server.plane import Plane, PlaneParts, UserTransport
 from compute_sim_planes.json_types import JsonObject, JsonValue, integer_at, object_at, string_at
+from compute_sim_planes.time.clock import VirtualClock, run
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -40,7 +40,7 @@ StoryT = TypeVar("StoryT")
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server is, whom to trust, and who we are there (an administrator)."""
+    """The address of a server, its CA, and an administrator's token."""
 
     url: str
     token: str
@@ -53,8 +53,8 @@ class ServerAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer that ended."""
+class ApiResponse:
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -63,7 +63,7 @@ class Reply:
 
     @property
     def body(self) -> JsonObject:
-        """The object in the body; empty when it is none."""
+        """The object in the body; empty when there is none."""
         try:
             parsed: JsonValue = orjson.loads(self.raw)
         except orjson.JSONDecodeError:
@@ -83,7 +83,7 @@ class Reply:
         return object_at(self.body, "details")
 
     def expect(self, *statuses: int) -> JsonObject:
-        """The body of an answer that must have one of these codes."""
+        """The body; fails unless the status is one of these."""
         if self.status not in statuses:
             raise AssertionError(f"{self.status} instead of {statuses}: {self.raw[:2000]!r}")
         return self.body
@@ -91,17 +91,17 @@ class Reply:
 
 @dataclass(slots=True)
 class WatchReader:
-    """The events of one watch, as they come."""
+    """The events of one watch."""
 
     response: aiohttp.ClientResponse
 
     async def next_event(self, within: timedelta = _PATIENCE) -> JsonObject:
-        """The next event; a stream that ends instead is a failure."""
+        """The next event; fails when the stream ends instead."""
         event: JsonObject = orjson.loads(await self.next_line(within))
         return event
 
     async def next_line(self, within: timedelta = _PATIENCE) -> bytes:
-        """The same, as it was sent."""
+        """The next event as the line that was sent."""
         async with asyncio.timeout(within.total_seconds()):
             line = await self.response.content.readline()
         if not line:
@@ -109,7 +109,7 @@ class WatchReader:
         return line
 
     async def rest(self, within: timedelta = _PATIENCE) -> list[JsonObject]:
-        """Everything up to the end of the stream."""
+        """All events up to the end of the stream."""
         events: list[JsonObject] = []
         async with asyncio.timeout(within.total_seconds()):
             while line := await self.response.content.readline():
@@ -119,15 +119,15 @@ class WatchReader:
 
 @dataclass(slots=True)
 class Api:
-    """A server as one user sees it."""
+    """A server as seen by one user."""
 
     session: aiohttp.ClientSession
     address: ServerAddress
     context: ssl.SSLContext | bool
     headers: dict[str, str] = field(default_factory=dict)
 
-    def acting_as(self, user: str, group: str = "") -> Api:
-        """The same server as somebody else sees it: the administrator impersonates him."""
+    def impersonating(self, user: str, group: str = "") -> Api:
+        """The same server as seen by another user, by impersonation."""
         headers = {**self.headers, "Impersonate-User": user}
         if group:
             headers["Impersonate-Group"] = group
@@ -139,38 +139,40 @@ class Api:
 
     async def send(
         self, method: str, path: str, body: JsonValue | bytes = None, content_type: str = JSON
-    ) -> Reply:
+    ) -> ApiResponse:
         headers = dict(self.headers)
         payload: BytesIO | None = None
         if body is not None:
-            # As a file, because aiohttp objects to large bodies that are not.
+            # As a file, because aiohttp warns about large bodies of bytes.
             payload = BytesIO(body if isinstance(body, bytes) else orjson.dumps(body))
             headers["Content-Type"] = content_type
         async with self.session.request(
             method, self.address.url + path, data=payload, headers=headers, ssl=self.context
         ) as answer:
             warnings = tuple(answer.headers.getall("Warning", ()))
-            return Reply(answer.status, answer.headers, await answer.read(), warnings)
+            return ApiResponse(answer.status, answer.headers, await answer.read(), warnings)
 
-    async def get(self, path: str, **query: str | int) -> Reply:
+    async def get(self, path: str, **query: str | int) -> ApiResponse:
         return await self.send("GET", _with_query(path, query))
 
-    async def post(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+    async def post(self, path: str, body: JsonValue, **query: str | int) -> ApiResponse:
         return await self.send("POST", _with_query(path, query), body)
 
-    async def put(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+    async def put(self, path: str, body: JsonValue, **query: str | int) -> ApiResponse:
         return await self.send("PUT", _with_query(path, query), body)
 
-    async def delete(self, path: str, body: JsonValue = None, **query: str | int) -> Reply:
+    async def delete(self, path: str, body: JsonValue = None, **query: str | int) -> ApiResponse:
         return await self.send("DELETE", _with_query(path, query), body)
 
-    async def merge(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+    async def merge(self, path: str, body: JsonValue, **query: str | int) -> ApiResponse:
         return await self.send("PATCH", _with_query(path, query), body, MERGE_PATCH)
 
-    async def json_patch(self, path: str, body: JsonValue, **query: str | int) -> Reply:
+    async def json_patch(self, path: str, body: JsonValue, **query: str | int) -> ApiResponse:
         return await self.send("PATCH", _with_query(path, query), body, JSON_PATCH)
 
-    async def apply(self, path: str, body: JsonValue, manager: str, **query: str | int) -> Reply:
+    async def apply(
+        self, path: str, body: JsonValue, manager: str, **query: str | int
+    ) -> ApiResponse:
         asked = _with_query(path, {"fieldManager": manager, **query})
         return await self.send("PATCH", asked, body, APPLY_PATCH)
 
@@ -193,8 +195,8 @@ async def ask(
     target: str,
     body: JsonValue | bytes = None,
     content_type: str = JSON,
-) -> Reply:
-    """One request to a plane in this process, for tests that live in virtual time."""
+) -> ApiResponse:
+    """One request to a plane in this process, for tests in virtual time."""
     headers = {"User-Agent": USER_AGENT}
     payload: bytes | None = None
     if body is not None:
@@ -203,16 +205,16 @@ async def ask(
     answer = await transport.request(method, target, headers, payload)
     warning = answer.headers.get("Warning")
     raw = await read_body(answer)
-    return Reply(answer.status, answer.headers, raw, (warning,) if warning else ())
+    return ApiResponse(answer.status, answer.headers, raw, (warning,) if warning else ())
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One plane in virtual time, and its administrator."""
+    """One plane in virtual time, and a connection of its administrator."""
 
     clock: VirtualClock
     plane: Plane
-    admin: Connection
+    admin: UserTransport
 
 
 def in_virtual_time(
@@ -221,7 +223,7 @@ def in_virtual_time(
     *,
     seed: int = 1,
 ) -> StoryT:
-    """What a story about one plane returns; the plane lives by the story's clock and seed."""
+    """Run a coroutine with one plane in virtual time and return its result."""
 
     async def main(clock: VirtualClock) -> StoryT:
         made = PlaneParts() if parts is None else parts
@@ -235,11 +237,11 @@ def in_virtual_time(
 
 
 async def eventually(
-    ask: Callable[[], Awaitable[Reply]],
-    holds: Callable[[Reply], bool],
+    ask: Callable[[], Awaitable[ApiResponse]],
+    holds: Callable[[ApiResponse], bool],
     within: timedelta = _PATIENCE,
-) -> Reply:
-    """The first answer that satisfies; the last one that did not, in the failure."""
+) -> ApiResponse:
+    """The first response that satisfies the predicate; fails with the last one that did not."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within.total_seconds()
     while True:
@@ -261,7 +263,7 @@ async def connect(address: ServerAddress) -> AsyncGenerator[Api, None]:
 def a_widget(
     name: str = "one", spec: JsonObject | None = None, **metadata: JsonValue
 ) -> JsonObject:
-    """A valid object of the kind the contract tests define."""
+    """A valid object of the kind that the contract tests define."""
     return {
         "apiVersion": "contract.example.com/v1",
         "kind": "Widget",
@@ -281,17 +283,17 @@ def a_config_map(
     }
 
 
-def metadata_of(found: JsonObject) -> JsonObject:
-    return object_at(found, "metadata")
+def metadata_of(document: JsonObject) -> JsonObject:
+    return object_at(document, "metadata")
 
 
-def version_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "resourceVersion")
+def version_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "resourceVersion")
 
 
-def uid_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "uid")
+def uid_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "uid")
 
 
-def generation_of(found: JsonObject) -> int | None:
-    return integer_at(found, "metadata", "generation")
+def generation_of(document: JsonObject) -> int | None:
+    return integer_at(document, "metadata", "generation")

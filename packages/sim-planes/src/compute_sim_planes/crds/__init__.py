@@ -1,8 +1,8 @@
-"""CRDs of the neighbours' kinds, as far as we touch them: Karmada, Milo, networking.
+"""CRDs of external systems, as far as the operators use them: Karmada, Milo, networking.
 
-The fields our code and the simulated neighbours use, with the validation and defaults that
-`docs/spec/neighbours.md` and the recordings of real planes show, and nothing more. Files are the
-source; this module only reads them, so that real planes can be given the same files.
+They have the fields that the operators and the simulations use, with the validation and defaults of
+`docs/spec/neighbours.md` and of recordings of real planes. They are YAML files, so that real planes
+can be given the same ones.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import yaml
 
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
-Neighbour: TypeAlias = Literal["karmada", "milo", "networking"]
-NEIGHBOURS: Final[tuple[Neighbour, ...]] = ("karmada", "milo", "networking")
+ExternalSystem: TypeAlias = Literal["karmada", "milo", "networking"]
+EXTERNAL_SYSTEMS: Final[tuple[ExternalSystem, ...]] = ("karmada", "milo", "networking")
 
 
-def load_crds(*neighbours: Neighbour) -> list[JsonObject]:
-    """The CRDs of the neighbours, of all of them by default, in the order of their names."""
-    found = neighbours or NEIGHBOURS
-    return [orjson.loads(crd) for neighbour in found for crd in _encoded(neighbour)]
+def load_crds(*systems: ExternalSystem) -> list[JsonObject]:
+    """The CRDs of the given systems, by default of all, sorted by name."""
+    selected = systems or EXTERNAL_SYSTEMS
+    return [orjson.loads(crd) for system in selected for crd in _encoded(system)]
 
 
 @cache
-def _encoded(neighbour: Neighbour) -> tuple[bytes, ...]:
-    """Read once per process, which may have a hundred planes; each gets documents of its own."""
-    return tuple(orjson.dumps(crd) for crd in _read(neighbour))
+def _encoded(system: ExternalSystem) -> tuple[bytes, ...]:
+    """Cached per process, which may have a hundred planes; each caller gets its own copies."""
+    return tuple(orjson.dumps(crd) for crd in _read(system))
 
 
-def _read(neighbour: Neighbour) -> Iterator[JsonObject]:
-    folder = files(__name__).joinpath(neighbour)
+def _read(system: ExternalSystem) -> Iterator[JsonObject]:
+    folder = files(__name__).joinpath(system)
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):
             document: JsonValue = yaml.safe_load(file.read_text("utf-8"))
             if not isinstance(document, dict):
-                raise TypeError(f"reading {neighbour}/{file.name}: it holds no object")
+                raise TypeError(f"reading {system}/{file.name}: it holds no object")
             yield document

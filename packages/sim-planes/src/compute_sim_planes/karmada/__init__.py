@@ -1,1 +1,1 @@
-"""Karmada, simulated: what a hub does with our objects (docs/spec/neighbours.md 1)."""
+"""Simulated Karmada: its controllers on a hub and on members (docs/spec/neighbours.md 1)."""

@@ -1,4 +1,4 @@
-"""The claim: what a policy writes onto an object and its binding to say that it is his. Pure."""
+"""Claims: labels and annotations by which a policy marks an object and its binding. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLAIM_ANNOTATIONS: Final = (POLICY_NAMESPACE, POLICY_NAME, CLUSTER_POLICY_NAME)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has an object; `namespace` is empty for a ClusterPropagationPolicy."""
+    """The policy of an object; `namespace` is empty for a ClusterPropagationPolicy."""
 
     permanent_id: str
     namespace: str
@@ -47,16 +47,16 @@ class Claim:
 
 
 def claim_of(policy: JsonObject) -> Claim:
-    """The claim a policy makes; without an id it cannot make one yet."""
+    """The claim of a policy; its id is empty until the policy has one."""
     is_for_all = string_at(policy, "kind") == CLUSTER_POLICIES.kind
     label = CLUSTER_POLICY_ID if is_for_all else POLICY_ID
     namespace = "" if is_for_all else namespace_of(policy)
     return Claim(labels_of(policy).get(label, ""), namespace, name_of(policy))
 
 
-def find_claim(found: JsonObject) -> Claim | None:
+def find_claim(existing: JsonObject) -> Claim | None:
     """The claim on an object, if it is complete."""
-    labels, annotations = labels_of(found), annotations_of(found)
+    labels, annotations = labels_of(existing), annotations_of(existing)
     claims = (
         Claim(
             labels.get(POLICY_ID, ""),
@@ -71,10 +71,12 @@ def find_claim(found: JsonObject) -> Claim | None:
     return None
 
 
-def with_claim(found: JsonObject, claim: Claim) -> JsonObject:
-    """Claimed by this policy and no other."""
-    return with_metadata(without_claim(found), labels=claim.labels, annotations=claim.annotations)
+def with_claim(existing: JsonObject, claim: Claim) -> JsonObject:
+    """The object claimed by this policy and no other."""
+    return with_metadata(
+        without_claim(existing), labels=claim.labels, annotations=claim.annotations
+    )
 
 
-def without_claim(found: JsonObject) -> JsonObject:
-    return without_metadata(found, labels=CLAIM_LABELS, annotations=CLAIM_ANNOTATIONS)
+def without_claim(existing: JsonObject) -> JsonObject:
+    return without_metadata(existing, labels=CLAIM_LABELS, annotations=CLAIM_ANNOTATIONS)

@@ -1,10 +1,10 @@
-"""Karmada's kinds, and the words it writes on other people's objects."""
+"""Karmada's kinds, labels, annotations and finalizers."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from compute_sim_planes.client import Resource
+from compute_sim_planes.client.rest import Resource
 
 POLICIES: Final = Resource(
     "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"
@@ -39,7 +39,7 @@ DEFINITIONS: Final = Resource(
     is_namespaced=False,
 )
 
-# Namespaces of the hub's own.
+# Namespaces of the hub itself.
 SYSTEM_NAMESPACE: Final = "karmada-system"
 CLUSTER_NAMESPACE: Final = "karmada-cluster"
 EXECUTION_PREFIX: Final = "karmada-es-"

@@ -1,4 +1,4 @@
-"""Reading and changing the metadata of objects as Karmada does. Pure: a change is a copy."""
+"""Readers and writers of object metadata for Karmada's controllers. Pure: writers return a copy."""
 
 from __future__ import annotations
 
@@ -16,92 +16,92 @@ from compute_sim_planes.json_types import (
 )
 
 
-def name_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "name")
+def name_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "name")
 
 
-def namespace_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "namespace")
+def namespace_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "namespace")
 
 
-def uid_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "uid")
+def uid_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "uid")
 
 
-def version_of(found: JsonObject) -> str:
-    return string_at(found, "metadata", "resourceVersion")
+def version_of(document: JsonObject) -> str:
+    return string_at(document, "metadata", "resourceVersion")
 
 
-def generation_of(found: JsonObject) -> int:
-    return integer_at(found, "metadata", "generation") or 0
+def generation_of(document: JsonObject) -> int:
+    return integer_at(document, "metadata", "generation") or 0
 
 
-def labels_of(found: JsonObject) -> dict[str, str]:
-    return string_map_at(found, "metadata", "labels")
+def labels_of(document: JsonObject) -> dict[str, str]:
+    return string_map_at(document, "metadata", "labels")
 
 
-def annotations_of(found: JsonObject) -> dict[str, str]:
-    return string_map_at(found, "metadata", "annotations")
+def annotations_of(document: JsonObject) -> dict[str, str]:
+    return string_map_at(document, "metadata", "annotations")
 
 
-def finalizers_of(found: JsonObject) -> list[str]:
-    return strings_at(found, "metadata", "finalizers")
+def finalizers_of(document: JsonObject) -> list[str]:
+    return strings_at(document, "metadata", "finalizers")
 
 
-def is_going(found: JsonObject) -> bool:
-    return bool(string_at(found, "metadata", "deletionTimestamp"))
+def is_terminating(document: JsonObject) -> bool:
+    return bool(string_at(document, "metadata", "deletionTimestamp"))
 
 
 def with_metadata(
-    found: JsonObject,
+    document: JsonObject,
     *,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     finalizers: Iterable[str] = (),
 ) -> JsonObject:
-    """A copy that has these, and all it had before."""
-    wanted = copy_object(found)
-    metadata = ensure_object(wanted, "metadata")
+    """A copy with these entries added."""
+    desired = copy_object(document)
+    metadata = ensure_object(desired, "metadata")
     if labels:
         ensure_object(metadata, "labels").update(labels)
     if annotations:
         ensure_object(metadata, "annotations").update(annotations)
-    before = finalizers_of(found)
+    before = finalizers_of(document)
     more = [one for one in finalizers if one not in before]
     if more:
         metadata["finalizers"] = list[JsonValue]([*before, *more])
-    return wanted
+    return desired
 
 
 def without_metadata(
-    found: JsonObject, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()
+    document: JsonObject, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()
 ) -> JsonObject:
-    """A copy that has none of these."""
-    wanted = copy_object(found)
-    metadata = ensure_object(wanted, "metadata")
+    """A copy without these entries."""
+    desired = copy_object(document)
+    metadata = ensure_object(desired, "metadata")
     for field, names in (("labels", labels), ("annotations", annotations)):
         entries = ensure_object(metadata, field)
         for name in names:
             entries.pop(name, None)
         if not entries:
             metadata.pop(field)
-    return wanted
+    return desired
 
 
-def without_finalizer(found: JsonObject, finalizer: str) -> JsonObject:
-    wanted = copy_object(found)
-    kept = [one for one in finalizers_of(found) if one != finalizer]
-    ensure_object(wanted, "metadata")["finalizers"] = list[JsonValue](kept)
-    return wanted
+def without_finalizer(document: JsonObject, finalizer: str) -> JsonObject:
+    desired = copy_object(document)
+    kept = [one for one in finalizers_of(document) if one != finalizer]
+    ensure_object(desired, "metadata")["finalizers"] = list[JsonValue](kept)
+    return desired
 
 
-def is_respecified(before: JsonObject, after: JsonObject) -> bool:
-    """Whether anything but status and bookkeeping changed."""
-    return _specified(before) != _specified(after)
+def is_desired_state_changed(before: JsonObject, after: JsonObject) -> bool:
+    """Whether anything except status and bookkeeping changed."""
+    return _desired_state(before) != _desired_state(after)
 
 
-def _specified(found: JsonObject) -> JsonObject:
-    kept = {name: value for name, value in found.items() if name != "status"}
+def _desired_state(document: JsonObject) -> JsonObject:
+    kept = {name: value for name, value in document.items() if name != "status"}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict):
         ignored = {"managedFields", "resourceVersion"}
@@ -109,13 +109,13 @@ def _specified(found: JsonObject) -> JsonObject:
     return kept
 
 
-def owner_reference(found: JsonObject) -> JsonObject:
-    """As the controlling owner."""
+def owner_reference(document: JsonObject) -> JsonObject:
+    """A reference to the object as controlling owner."""
     return {
-        "apiVersion": string_at(found, "apiVersion"),
-        "kind": string_at(found, "kind"),
-        "name": name_of(found),
-        "uid": uid_of(found),
+        "apiVersion": string_at(document, "apiVersion"),
+        "kind": string_at(document, "kind"),
+        "name": name_of(document),
+        "uid": uid_of(document),
         "controller": True,
         "blockOwnerDeletion": True,
     }

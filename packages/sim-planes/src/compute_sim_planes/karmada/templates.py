@@ -1,8 +1,8 @@
-"""The kinds of objects that may be propagated, and those of them that are held in memory.
+"""The kinds that can be propagated, and informers for those that policies select.
 
-Karmada watches every kind it discovers. Here one is watched from the moment a policy names it: what
-nobody names cannot be propagated, so the difference shows in nothing but time saved. Kinds are
-discovered at the start and then every half minute; until then a new one does not exist.
+Karmada watches every kind it discovers. Here a kind is watched once a policy selects it; other
+kinds cannot be propagated, so only time is saved. Kinds are discovered at the start and every half
+minute; a new kind is unknown until then.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from compute_sim_planes.client import Resource
-from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.client.errors import ApiError
+from compute_sim_planes.client.informer import Informer
+from compute_sim_planes.client.rest import Resource
+from compute_sim_planes.client.workqueue import NamespacedName
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 from compute_sim_planes.karmada.hub import Hub, claim_id_of
-from compute_sim_planes.karmada.informer import Informer
 from compute_sim_planes.karmada.kinds import DEFINITIONS, NAMESPACES
-from compute_sim_planes.keyed_work import Key
 
-# The kinds every server has that anybody here propagates.
+# The built-in kinds that tests propagate.
 _BUILT_IN: Final = (
     NAMESPACES,
     Resource("", "v1", "configmaps", "ConfigMap"),
@@ -34,18 +34,18 @@ _GROUP_SUFFIX: Final = ".karmada.io"
 
 @dataclass(frozen=True, slots=True)
 class TemplateKey:
-    """One object that may be propagated."""
+    """One object that can be propagated."""
 
     resource: Resource
-    key: Key
+    key: NamespacedName
 
 
-# A kind that is held in memory from now on.
-Begun: TypeAlias = Callable[[Informer], None]
+# Called with the new informer of a kind.
+InformerStarted: TypeAlias = Callable[[Informer], None]
 
 
 class Templates:
-    """Kinds known to the detector, and their objects as far as policies name them."""
+    """Kinds known to the detector, and informers of those that policies select."""
 
     def __init__(self, hub: Hub, tasks: asyncio.TaskGroup) -> None:
         self._hub = hub
@@ -53,19 +53,19 @@ class Templates:
         self._known: dict[tuple[str, str], Resource] = {}
         self._named: set[tuple[str, str]] = set()
         self._informers: dict[Resource, Informer] = {}
-        self._begun: list[Begun] = []
+        self._callbacks: list[InformerStarted] = []
 
-    def on_begun(self, begun: Begun) -> None:
-        self._begun.append(begun)
+    def on_informer_started(self, callback: InformerStarted) -> None:
+        self._callbacks.append(callback)
 
     def find_kind(self, api_version: str, kind: str) -> Resource | None:
         return self._known.get((api_version, kind))
 
     def name_kinds(self, policy: JsonObject) -> None:
-        """A policy selects objects of these kinds."""
+        """Record the kinds that a policy selects, and start their informers."""
         for selector in objects_at(policy, "spec", "resourceSelectors"):
             self._named.add((string_at(selector, "apiVersion"), string_at(selector, "kind")))
-        self._begin_named()
+        self._start_named()
 
     def get(self, template: TemplateKey) -> JsonObject | None:
         informer = self._informers.get(template.resource)
@@ -77,34 +77,34 @@ class Templates:
         return informer.find(claim_id_of, permanent_id) if informer else []
 
     async def run(self) -> None:
-        """Discovers for ever."""
+        """Discover kinds periodically until cancelled."""
         while True:
             with suppress(ApiError, OSError):
                 await self.discover()
-            await asyncio.sleep(self._hub.knobs.discovery_interval.total_seconds())
+            await asyncio.sleep(self._hub.options.discovery_interval.total_seconds())
 
     async def discover(self) -> None:
         listing = await self._hub.client.list(DEFINITIONS)
-        found = [*_BUILT_IN, *_served(listing.items)]
-        self._known = {(one.api_version, one.kind): one for one in found}
-        self._begin_named()
+        discovered = [*_BUILT_IN, *_served(listing.items)]
+        self._known = {(one.api_version, one.kind): one for one in discovered}
+        self._start_named()
 
-    def _begin_named(self) -> None:
+    def _start_named(self) -> None:
         for named in sorted(self._named):
             resource = self._known.get(named)
             if resource is not None and resource not in self._informers:
-                self._begin(resource)
+                self._start_informer(resource)
 
-    def _begin(self, resource: Resource) -> None:
+    def _start_informer(self, resource: Resource) -> None:
         informer = self._informers[resource] = Informer(self._hub.client, resource)
         informer.index(claim_id_of)
         self._tasks.create_task(informer.run(), name=f"karmada templates {resource.plural}")
-        for begun in self._begun:
+        for begun in self._callbacks:
             begun(informer)
 
 
 def _served(definitions: Iterable[JsonObject]) -> Iterable[Resource]:
-    """Every served version of every kind that is not Karmada's own."""
+    """Every served version of every kind except Karmada's own."""
     for definition in definitions:
         group = string_at(definition, "spec", "group")
         if group.endswith(_GROUP_SUFFIX):

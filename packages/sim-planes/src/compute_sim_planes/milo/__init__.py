@@ -1,7 +1,6 @@
-"""Milo, simulated: projects, their control planes and quota (docs/spec/neighbours.md 2).
+"""Simulated Milo: projects, their control planes and quota (docs/spec/neighbours.md 2).
 
-`simulation.Milo` is all of it in one process. Its controllers stand on the neighbours' client port
-alone, so `quota`, `registrations`, `default_grants` and `projects` also work over HTTP beside real
-API servers; nothing but `simulation`, `planes`, `front` and `quota_admission` knows the simulated
-one.
+`simulation.Milo` is all of it in one process. The controllers in `projects` and `quota` only use a
+`Client`, so they also work over HTTP with real API servers; `simulation`, `planes`, `router` and
+`quota.admission` need the simulated one.
 """

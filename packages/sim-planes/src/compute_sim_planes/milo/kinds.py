@@ -1,13 +1,13 @@
-"""Milo's kinds as far as the simulation touches them, with the words it writes into them.
+"""Milo's kinds, labels and annotations as far as the simulation uses them.
 
-Words are on the wire: they are spelled as the recording of a real Milo has them.
+All values are those in the recording of a real Milo.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from compute_sim_planes.client import Resource
+from compute_sim_planes.client.rest import Resource
 
 QUOTA_GROUP: Final = "quota.miloapis.com"
 RESOURCE_MANAGER_GROUP: Final = "resourcemanager.miloapis.com"
@@ -37,12 +37,12 @@ DEFINITIONS: Final = Resource(
 MANAGER: Final = "milo-controller-manager"
 SYSTEM_NAMESPACE: Final = "milo-system"
 DEFAULT_NAMESPACE: Final = "default"
-# What a fresh project holds, with the label that says which is which.
+# The namespaces of a new project, each with its label.
 PROJECT_NAMESPACES: Final = {
     DEFAULT_NAMESPACE: "miloapis.com/project-default",
     SYSTEM_NAMESPACE: "miloapis.com/system",
 }
 FINALIZER: Final = "resourcemanager.miloapis.com/project-controller"
-# Claims with both are cleaned up by Milo.
+# Milo deletes denied claims that have both.
 AUTO_CREATED: Final = "quota.miloapis.com/auto-created"
 CREATED_BY: Final = "quota.miloapis.com/created-by"

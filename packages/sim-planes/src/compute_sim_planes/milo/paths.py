@@ -1,4 +1,4 @@
-"""Where a request goes: to the root, or to the project its path names. Pure."""
+"""Paths of Milo: the plane of a request, which is the root or the project in its path. Pure."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _PROJECT: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A plane and what is asked of it; `project` is None for the root."""
+class PlanePath:
+    """A plane and the path on it; `project` is None for the root."""
 
     project: str | None
     path: str
 
 
-def parse_target(target: str) -> Target:
-    """Reads the path as it came: what lies below a project is the project's to decode."""
-    found = _PROJECT.fullmatch(target)
-    if found is None:
-        return Target(None, target)
-    rest = found["rest"] or "/"
-    return Target(unquote(found["id"]), f"/{rest}" if rest.startswith("?") else rest)
+def parse_target(target: str) -> PlanePath:
+    """Splits a raw request target; the part after the project is not decoded here."""
+    match = _PROJECT.fullmatch(target)
+    if match is None:
+        return PlanePath(None, target)
+    rest = match["rest"] or "/"
+    return PlanePath(unquote(match["id"]), f"/{rest}" if rest.startswith("?") else rest)
 
 
 def project_path(project: str) -> str:
-    """What leads to a project's control plane, to be put before any path of its API."""
+    """The path of a project's control plane, a prefix for paths of its API."""
     return f"{PROJECTS.path()}/{quote(project, safe='')}/control-plane"

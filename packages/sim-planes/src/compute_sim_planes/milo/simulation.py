@@ -1,7 +1,7 @@
-"""A whole Milo in this process: root, projects, front door, controllers.
+"""A whole simulated Milo in this process: root, projects, router, controllers.
 
-Needs a running event loop and nothing else, so it works under virtual time; `front` is a transport
-and can be put behind an `HttpServer`. Every task of it ends with `close`.
+It needs only a running event loop, so it works in virtual time; `router` is a transport and can be
+served by an `HttpServer`. `close` ends all its tasks.
 """
 
 from __future__ import annotations
@@ -9,51 +9,51 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from compute_sim_planes.api_server.identity import ADMIN, User
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client
+from compute_sim_planes.api_server.authz.identity import ADMIN, User
+from compute_sim_planes.api_server.manifests import apply_manifests
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.conditions import is_condition_true
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject
-from compute_sim_planes.milo.conditions import holds
-from compute_sim_planes.milo.front import Connection, Front
 from compute_sim_planes.milo.kinds import PROJECTS
-from compute_sim_planes.milo.knobs import Knobs
+from compute_sim_planes.milo.options import MiloOptions
 from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import ROOT, MiloParts, Planes
-from compute_sim_planes.milo.projects import ProjectController
-from compute_sim_planes.milo.quota import QuotaController
-from compute_sim_planes.milo.registrations import activate_registrations
+from compute_sim_planes.milo.projects.controller import ProjectController
+from compute_sim_planes.milo.quota.controller import QuotaController
+from compute_sim_planes.milo.quota.registrations import activate_registrations
+from compute_sim_planes.milo.router import Router, RouterTransport
 
 _POLL = 0.02
 
 
 class Milo:
-    """See the module's text. `start` before use, `close` at the end."""
+    """A Milo (see the module docstring). Call `start` before use and `close` at the end."""
 
-    def __init__(self, parts: MiloParts, knobs: Knobs | None = None) -> None:
-        self.knobs = knobs or Knobs()
+    def __init__(self, parts: MiloParts, options: MiloOptions | None = None) -> None:
+        self.options = options or MiloOptions()
         self.planes = Planes(parts)
-        self.front = Front(self.planes)
+        self.router = Router(self.planes)
         self._clock = parts.clock
         self._controllers: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Installs Milo's kinds and starts its controllers."""
+        """Install Milo's CRDs and start its controllers."""
         await apply_manifests(self.planes.root.connect(), load_crds("milo"))
         self.start_controllers()
 
     def start_controllers(self) -> None:
-        """Milo's controller-manager comes up; it remembers nothing from before."""
+        """Start Milo's controller-manager, without state from an earlier run."""
         if self._controllers is None:
             self.planes.restart_collector()
             self._controllers = asyncio.create_task(self._run(), name="milo")
 
     async def stop_controllers(self) -> None:
-        """It goes down: planes still answer, nobody becomes Ready, claims stay pending."""
+        """Stop it: planes are still served, projects do not become Ready, claims stay pending."""
         task, self._controllers = self._controllers, None
         if task is not None:
             task.cancel()
-            # What else a controller died of is raised here.
+            # The error of a failed controller is raised here.
             with suppress(asyncio.CancelledError):
                 await task
 
@@ -63,46 +63,46 @@ class Milo:
         finally:
             await self.planes.close()
 
-    def connect(self, user: User = ADMIN) -> Connection:
-        """A transport to Milo's one address, whose requests are all made by `user`."""
-        return self.front.connect(user)
+    def connect(self, user: User = ADMIN) -> RouterTransport:
+        """A transport to Milo's address with `user` as the user of every request."""
+        return self.router.connect(user)
 
     def client(self, project: str = ROOT, *, user: User = ADMIN, manager: str = "test") -> Client:
-        """A client of the root or of a project, through the front door."""
+        """A client of the root or of a project, through the router."""
         prefix = project_path(project) if project else ""
         return Client(self.connect(user), manager=manager, prefix=prefix)
 
     async def add_project(self, name: str) -> JsonObject:
-        """Creates a Project as its owner would, and waits until it is Ready."""
+        """Create a Project and wait until it is Ready."""
         root = self.client()
-        wanted: JsonObject = {
+        desired: JsonObject = {
             "apiVersion": PROJECTS.api_version,
             "kind": PROJECTS.kind,
             "metadata": {"name": name},
             "spec": {"ownerRef": {"kind": "Organization", "name": "organization"}},
         }
-        await root.create(PROJECTS, wanted)
+        await root.create(PROJECTS, desired)
         while True:
-            found = await root.get(PROJECTS, name)
-            if found is not None and holds(found, "Ready"):
-                return found
+            existing = await root.get(PROJECTS, name)
+            if existing is not None and is_condition_true(existing, "Ready"):
+                return existing
             await asyncio.sleep(_POLL)
 
-    def take_away(self, project: str = ROOT) -> None:
-        """A plane cannot be reached any more, by anybody: 503, and its watches end."""
-        self.planes.take_away(project)
+    def make_unavailable(self, project: str = ROOT) -> None:
+        """Make a plane unreachable for all clients: 503, and its watches end."""
+        self.planes.make_unavailable(project)
 
-    def bring_back(self, project: str = ROOT) -> None:
-        self.planes.bring_back(project)
+    def make_available(self, project: str = ROOT) -> None:
+        self.planes.make_available(project)
 
     async def _run(self) -> None:
         root = self.planes.client()
         projects = ProjectController(
-            root, self.planes.client, self._clock, knobs=self.knobs, serve=self._serve
+            root, self.planes.client, self._clock, options=self.options, serve=self._serve
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(activate_registrations(root, self._clock), name="milo registrations")
             tasks.create_task(projects.run(), name="milo projects")
 
     async def _serve(self, project: str) -> None:
-        await QuotaController(self.planes.client(project), self._clock, self.knobs).run()
+        await QuotaController(self.planes.client(project), self._clock, self.options).run()

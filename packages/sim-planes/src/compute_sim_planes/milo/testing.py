@@ -1,13 +1,13 @@
-"""Objects for tests about Milo's quota: valid by default, overridden where a test is about it."""
+"""Builders of quota objects for tests, valid by default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compute_sim_planes.client import Resource
+from compute_sim_planes.client.rest import Resource
+from compute_sim_planes.conditions import find_condition
 from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
 from compute_sim_planes.milo import kinds
-from compute_sim_planes.milo.conditions import find_condition
 
 INSTANCE: JsonObject = {"apiGroup": "compute.datumapis.com", "kind": "Instance"}
 PROJECT: JsonObject = {
@@ -17,7 +17,7 @@ PROJECT: JsonObject = {
 
 
 def a_registration(resource_type: str) -> JsonObject:
-    """Makes a type countable for Projects, claimed by Instances and Projects."""
+    """A registration of a resource type for Projects, claimed by Instances and Projects."""
     return _object(
         kinds.REGISTRATIONS,
         {"name": resource_type.replace("/", "-").replace(".", "-")},
@@ -34,7 +34,7 @@ def a_registration(resource_type: str) -> JsonObject:
 
 
 def a_grant(project: str, amounts: Mapping[str, int], name: str = "grant") -> JsonObject:
-    """Gives a project so much of each type."""
+    """A grant of amounts per resource type to a project."""
     allowances: list[JsonValue] = [
         {"resourceType": resource_type, "buckets": [{"amount": amount}]}
         for resource_type, amount in amounts.items()
@@ -49,7 +49,7 @@ def a_grant(project: str, amounts: Mapping[str, int], name: str = "grant") -> Js
 def a_claim(
     project: str, name: str, requests: Mapping[str, int], **metadata: JsonValue
 ) -> JsonObject:
-    """A project asks for so much of each type, for itself."""
+    """A claim of a project for itself, with amounts per resource type."""
     reference: JsonObject = {**PROJECT, "name": project}
     asked: list[JsonValue] = [
         {"resourceType": resource_type, "amount": amount}
@@ -63,7 +63,7 @@ def a_claim(
 
 
 def a_grant_policy(name: str, amounts: Mapping[str, int]) -> JsonObject:
-    """The default grant of every Project."""
+    """A policy with a default grant for every Project."""
     grant = a_grant("{{trigger.metadata.name}}", amounts, name)
     context: JsonObject = {**PROJECT, "nameExpression": "trigger.metadata.name"}
     return _object(
@@ -94,7 +94,7 @@ def verdict_of(claim: JsonObject | None) -> tuple[str, str]:
 
 
 def allocations_of(claim: JsonObject | None) -> dict[str, tuple[str, JsonValue]]:
-    """What became of each request, by its type."""
+    """Status and amount of each allocation by resource type."""
     return {
         string_at(one, "resourceType"): (string_at(one, "status"), one.get("allocatedAmount"))
         for one in objects_at(claim, "status", "allocations")

@@ -1,7 +1,6 @@
-"""The Karmada under contract: the simulated one, fresh for every test, or with `--planes real` a
-real hub with two members, brought up once.
+"""The Karmada under test: simulated and new for every test, or with `--planes real` a real hub.
 
-Both are a `KarmadaStack`; tests see `karmada`, hands on it, and cannot tell which it is.
+Both are a `KarmadaStack` with two members; tests use them through the fixture `karmada`.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from karmada_builders.hands import Hands, take_hold
+from karmada_builders.fixture import StackFixture, open_fixture
 from karmada_builders.simulated_stack import open_stack
 from karmada_builders.stack import KarmadaStack
 
 
 @pytest.fixture(scope="module")
 def real_stack(request: pytest.FixtureRequest) -> KarmadaStack | None:
-    """The real one, if asked for. Not async: it is brought up outside of any test's loop."""
+    """The real stack, with `--planes real`. Not async: it is started outside of any test's loop."""
     if request.config.getoption("--planes") != "real":
         return None
     stack: KarmadaStack = request.getfixturevalue("real_karmada")
@@ -25,10 +24,10 @@ def real_stack(request: pytest.FixtureRequest) -> KarmadaStack | None:
 
 
 @pytest_asyncio.fixture
-async def karmada(real_stack: KarmadaStack | None) -> AsyncIterator[Hands]:
+async def karmada(real_stack: KarmadaStack | None) -> AsyncIterator[StackFixture]:
     if real_stack is not None:
-        async with take_hold(real_stack) as hands:
-            yield hands
+        async with open_fixture(real_stack) as fixture:
+            yield fixture
         return
-    async with open_stack() as simulated, take_hold(simulated) as hands:
-        yield hands
+    async with open_stack() as simulated, open_fixture(simulated) as fixture:
+        yield fixture

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 from karmada_builders.documents import GADGETS, a_customization
-from karmada_builders.hands import COUNTING, WEB, Hands, is_refused
+from karmada_builders.fixture import COUNTING, WEB, StackFixture, is_refused
 
-from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.client.errors import ApiError
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
 from compute_sim_planes.karmada.kinds import CUSTOMIZATIONS
 
@@ -18,7 +18,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 def aggregate(body: str) -> str:
-    """A script that returns the object with a status the body makes."""
+    """A script that returns the object with the status that `body` computes."""
     return f"""
 function AggregateStatus(desiredObj, statusItems)
   desiredObj.metadata.managedFields = nil
@@ -31,67 +31,69 @@ end
 """
 
 
-async def deliver(karmada: Hands, **scripts: str) -> None:
+async def deliver(karmada: StackFixture, **scripts: str) -> None:
     await karmada.interpret(**scripts)
     await karmada.place("dfw-1")
     await karmada.make(karmada.policy(), karmada.gadget())
     await karmada.arrives(lambda: karmada.copy("dfw-1"))
 
 
-async def hub_status(karmada: Hands) -> JsonObject:
+async def hub_status(karmada: StackFixture) -> JsonObject:
     return object_at(await karmada.template(), "status")
 
 
-async def reflected(karmada: Hands) -> JsonValue:
+async def reflected(karmada: StackFixture) -> JsonValue:
     work = await karmada.work("dfw-1")
     entries = objects_at(work, "status", "manifestStatuses")
     return entries[0].get("status") if entries else None
 
 
 async def test_a_reflection_that_returns_nil_is_retried_until_there_is_a_status(
-    karmada: Hands,
+    karmada: StackFixture,
 ) -> None:
     script = "function ReflectStatus(observedObj) return observedObj.status end"
     await deliver(karmada, statusReflection=script)
-    await karmada.stays(lambda: reflected(karmada), lambda found: found is None)
+    await karmada.stays(lambda: reflected(karmada), lambda status: status is None)
     await karmada.report("dfw-1", {"phase": "Told"})
-    await karmada.eventually(lambda: reflected(karmada), lambda found: found == {"phase": "Told"})
+    await karmada.eventually(lambda: reflected(karmada), lambda status: status == {"phase": "Told"})
 
 
-async def test_without_a_reflection_the_whole_status_is_reflected(karmada: Hands) -> None:
+async def test_without_a_reflection_the_whole_status_is_reflected(karmada: StackFixture) -> None:
     await deliver(karmada, statusAggregation=COUNTING)
     await karmada.report("dfw-1", {"phase": "Told", "more": {"of": "it"}})
     await karmada.eventually(
         lambda: reflected(karmada),
-        lambda found: found == {"phase": "Told", "more": {"of": "it"}},
+        lambda status: status == {"phase": "Told", "more": {"of": "it"}},
     )
 
 
-async def test_without_an_aggregation_hub_status_is_never_written(karmada: Hands) -> None:
+async def test_without_an_aggregation_hub_status_is_never_written(karmada: StackFixture) -> None:
     await deliver(karmada, healthInterpretation="function InterpretHealth(o) return true end")
     await karmada.report("dfw-1", {"phase": "Told"})
-    await karmada.eventually(lambda: reflected(karmada), lambda found: found is not None)
-    await karmada.stays(lambda: hub_status(karmada), lambda found: found == {})
+    await karmada.eventually(lambda: reflected(karmada), lambda status: status is not None)
+    await karmada.stays(lambda: hub_status(karmada), lambda status: status == {})
 
 
-async def test_what_somebody_writes_into_hub_status_stays_until_the_next_aggregation(
-    karmada: Hands,
+async def test_a_foreign_write_to_hub_status_stays_until_the_next_aggregation(
+    karmada: StackFixture,
 ) -> None:
     await deliver(karmada, statusAggregation=COUNTING)
     await karmada.report("dfw-1", {"phase": "First"})
     await karmada.eventually(
-        lambda: hub_status(karmada), lambda found: found.get("phase") == "First"
+        lambda: hub_status(karmada), lambda status: status.get("phase") == "First"
     )
     patch: JsonObject = {"status": {"phase": "Foreign"}}
     await karmada.hub.patch(GADGETS, WEB, patch, namespace=karmada.namespace, subresource="status")
-    await karmada.stays(lambda: hub_status(karmada), lambda found: found.get("phase") == "Foreign")
+    await karmada.stays(
+        lambda: hub_status(karmada), lambda status: status.get("phase") == "Foreign"
+    )
     await karmada.report("dfw-1", {"phase": "Second"})
     await karmada.eventually(
-        lambda: hub_status(karmada), lambda found: found.get("phase") == "Second"
+        lambda: hub_status(karmada), lambda status: status.get("phase") == "Second"
     )
 
 
-async def test_a_field_name_with_a_path_character_fails_aggregation(karmada: Hands) -> None:
+async def test_a_field_name_with_a_path_character_fails_aggregation(karmada: StackFixture) -> None:
     whole = """
 function AggregateStatus(desiredObj, statusItems)
   desiredObj.status = { phase = "Aggregated" }
@@ -105,12 +107,12 @@ end
     await karmada.make(karmada.policy(), gadget)
     await karmada.arrives(lambda: karmada.copy("dfw-1"))
     await karmada.report("dfw-1", {"phase": "Told"})
-    await karmada.eventually(lambda: reflected(karmada), lambda found: found is not None)
-    await karmada.stays(lambda: hub_status(karmada), lambda found: found == {})
+    await karmada.eventually(lambda: reflected(karmada), lambda status: status is not None)
+    await karmada.stays(lambda: hub_status(karmada), lambda status: status == {})
 
 
 async def test_spec_and_managed_fields_left_out_keep_aggregation_and_the_object_whole(
-    karmada: Hands,
+    karmada: StackFixture,
 ) -> None:
     await karmada.interpret(statusAggregation=COUNTING)
     await karmada.place("dfw-1")
@@ -120,15 +122,15 @@ async def test_spec_and_managed_fields_left_out_keep_aggregation_and_the_object_
     await karmada.arrives(lambda: karmada.copy("dfw-1"))
     await karmada.report("dfw-1", {"phase": "Told"})
     await karmada.eventually(
-        lambda: hub_status(karmada), lambda found: found.get("phase") == "Told"
+        lambda: hub_status(karmada), lambda status: status.get("phase") == "Told"
     )
-    found = await karmada.template()
-    assert object_at(found, "spec") == object_at(gadget, "spec")
-    assert object_at(found, "metadata", "labels").keys() > {"topology.datum.net/city-code"}
+    existing = await karmada.template()
+    assert object_at(existing, "spec") == object_at(gadget, "spec")
+    assert object_at(existing, "metadata", "labels").keys() > {"topology.datum.net/city-code"}
 
 
 async def test_applied_is_nil_and_never_false_and_such_an_item_has_no_status(
-    karmada: Hands,
+    karmada: StackFixture,
 ) -> None:
     script = aggregate(
         """
@@ -143,11 +145,11 @@ async def test_applied_is_nil_and_never_false_and_such_an_item_has_no_status(
     await karmada.arrives(lambda: karmada.copy("dfw-1"))
     await karmada.report("dfw-1", {"phase": "Told"})
     await karmada.eventually(
-        lambda: hub_status(karmada), lambda found: found.get("hasStatus") == "true"
+        lambda: hub_status(karmada), lambda status: status.get("hasStatus") == "true"
     )
-    # The member refuses the next change: its Work is not applied, and still holds a status.
-    found = await karmada.arrives(lambda: karmada.copy("dfw-1"))
-    labels = {**object_at(found, "metadata", "labels"), "karmada.io/managed": None}
+    # The member refuses the next change: its Work is not applied, and still has a status.
+    existing = await karmada.arrives(lambda: karmada.copy("dfw-1"))
+    labels = {**object_at(existing, "metadata", "labels"), "karmada.io/managed": None}
     await karmada.hub.patch(
         GADGETS,
         WEB,
@@ -156,8 +158,8 @@ async def test_applied_is_nil_and_never_false_and_such_an_item_has_no_status(
     )
     await karmada.arrives(
         lambda: karmada.copy("dfw-1"),
-        lambda found: (
-            string_at(found, "metadata", "annotations", "work.karmada.io/conflict-resolution")
+        lambda existing: (
+            string_at(existing, "metadata", "annotations", "work.karmada.io/conflict-resolution")
             == "abort"
         ),
     )
@@ -167,14 +169,14 @@ async def test_applied_is_nil_and_never_false_and_such_an_item_has_no_status(
     await karmada.edit({"spec": {"size": 2}})
     work = await karmada.arrives(lambda: karmada.work("dfw-1"), is_refused)
     assert objects_at(work, "status", "manifestStatuses")[0].get("status") is not None
-    found = await karmada.eventually(
-        lambda: hub_status(karmada), lambda found: found.get("applied") == "nil"
+    status = await karmada.eventually(
+        lambda: hub_status(karmada), lambda status: status.get("applied") == "nil"
     )
-    assert found.get("hasStatus") == "false"
-    assert "already exists in the cluster" in string_at(found, "message")
+    assert status.get("hasStatus") == "false"
+    assert "already exists in the cluster" in string_at(status, "message")
 
 
-async def test_globals_persist_between_calls(karmada: Hands) -> None:
+async def test_globals_persist_between_calls(karmada: StackFixture) -> None:
     script = aggregate("calls = (calls or 0) + 1; status.calls = calls")
     await deliver(karmada, statusAggregation=script)
     for phase in ("a", "b", "c", "d"):
@@ -184,34 +186,36 @@ async def test_globals_persist_between_calls(karmada: Hands) -> None:
         )
     await karmada.eventually(
         lambda: hub_status(karmada),
-        lambda found: isinstance(calls := found.get("calls"), int) and calls > 1,
+        lambda status: isinstance(calls := status.get("calls"), int) and calls > 1,
     )
 
 
-async def test_now_is_a_date_without_a_second_argument(karmada: Hands) -> None:
+async def test_now_is_a_date_without_a_second_argument(karmada: StackFixture) -> None:
     script = aggregate('status.now = os.date("!%Y-%m-%dT%H:%M:%SZ")')
     await deliver(karmada, statusAggregation=script)
     await karmada.eventually(
         lambda: hub_status(karmada),
-        lambda found: TIME.fullmatch(string_at(found, "now")) is not None,
+        lambda status: TIME.fullmatch(string_at(status, "now")) is not None,
     )
 
 
-async def test_empty_maps_and_lists_vanish_from_the_result(karmada: Hands) -> None:
+async def test_empty_maps_and_lists_vanish_from_the_result(karmada: StackFixture) -> None:
     script = aggregate("status.empty = {}; status.deep = { kept = 1, empty = {} }; status.kept = 1")
     await deliver(karmada, statusAggregation=script)
-    found = await karmada.eventually(lambda: hub_status(karmada), bool)
-    assert found == {"kept": 1, "deep": {"kept": 1}}
+    status = await karmada.eventually(lambda: hub_status(karmada), bool)
+    assert status == {"kept": 1, "deep": {"kept": 1}}
 
 
-async def test_a_second_customization_of_a_rule_for_a_kind_is_refused(karmada: Hands) -> None:
+async def test_a_second_customization_of_a_rule_for_a_kind_is_refused(
+    karmada: StackFixture,
+) -> None:
     await karmada.interpret(statusAggregation=COUNTING)
     second = a_customization("gadget-too", {"statusAggregation": COUNTING})
     with pytest.raises(ApiError, match="conflicting with InterpreterOperation") as refusal:
         await karmada.hub.create(CUSTOMIZATIONS, second)
     assert refusal.value.status == 403
     assert await karmada.hub.get(CUSTOMIZATIONS, "gadget-too") is None
-    # Another rule for the same kind is none of its business.
+    # Another rule for the same kind does not conflict.
     script = "function InterpretHealth(o) return true end"
     await karmada.hub.create(
         CUSTOMIZATIONS, a_customization("gadget-too", {"healthInterpretation": script})

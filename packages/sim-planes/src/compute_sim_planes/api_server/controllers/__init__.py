@@ -1,6 +1,5 @@
-"""What runs beside a real API server and belongs to every plane: garbage collection, namespaces,
-CRDs.
+"""Controllers that every plane has: garbage collector, namespace and CRD controllers.
 
-Each is told of commits, remembers what to look at, and looks a moment later from a timer of the
-event loop. There are no tasks and no threads; a plane that is closed forgets its timers.
+Each listens to commits, queues keys, and reconciles them a moment later from a timer of the event
+loop. There are no tasks and no threads; closing a plane cancels its timers.
 """

@@ -1,7 +1,7 @@
-"""Work that is done a little later, once, in the order it was asked for.
+"""A queue that processes each item once, after a delay, in order of arrival.
 
-A controller must not act inside the commit that woke it; on a real plane it is another process. The
-delay is what that process takes to notice.
+A controller must not act inside the commit that triggered it, because on a real plane it is another
+process. The delay stands for the time until that process sees the change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ItemT = TypeVar("ItemT")
 
 
 class DeferredQueue(Generic[ItemT]):
-    """Items to look at. One that is added again while it waits is looked at once."""
+    """Items to process. An item that is added again while it waits is processed once."""
 
     def __init__(self, act: Callable[[ItemT], None], delay: timedelta) -> None:
         self._act = act
         self._delay = delay.total_seconds()
-        # Keys in order of arrival.
+        # Insertion order is processing order.
         self._waiting: dict[ItemT, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,7 +36,7 @@ class DeferredQueue(Generic[ItemT]):
             self._timer = None
 
     def _run(self) -> None:
-        # What these items cause waits for the next round, as it would for another process.
+        # Items added from here on wait for the next timer, as they would for another process.
         self._timer = None
         items = list(self._waiting)
         self._waiting.clear()

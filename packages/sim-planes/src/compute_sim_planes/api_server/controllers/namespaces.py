@@ -1,7 +1,7 @@
-"""The namespace controller of one plane: empties a namespace that is deleted, then lets it go.
+"""The namespace controller of one plane: empties a deleted namespace, then finalizes it.
 
-While something remains (finalizers hold it) the namespace's conditions say what, in the words of a
-real one, because people find out there why it does not end.
+While objects remain, because finalizers hold them, conditions of the namespace list them in the
+words of a real controller: that is where users look for the cause.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections import Counter
 from datetime import timedelta
 from typing import Final
 
-from compute_sim_planes.api_server.catalog import Catalog
 from compute_sim_planes.api_server.controllers.deferred import DeferredQueue
-from compute_sim_planes.api_server.deletion import delete_stored
-from compute_sim_planes.api_server.kinds import GroupResource
-from compute_sim_planes.api_server.sources import Clock, render_time
-from compute_sim_planes.api_server.storage.records import Change, ChangeType, Stored, encode
+from compute_sim_planes.api_server.kinds.catalog import Catalog
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.storage.deletion import delete_stored
+from compute_sim_planes.api_server.storage.records import Change, ChangeType, StoredObject, encode
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.json_types import (
     JsonObject,
@@ -25,25 +24,26 @@ from compute_sim_planes.json_types import (
     objects_at,
     string_at,
 )
+from compute_sim_planes.time.sources import Clock, render_time
 
 ACTOR: Final = "system:serviceaccount:kube-system:namespace-controller"
 NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceController:
-    """Looks at namespaces that are going, whenever something in them went."""
+    """Reconciles terminating namespaces when objects in them are removed."""
 
     def __init__(self, store: Store, catalog: Catalog, clock: Clock, delay: timedelta) -> None:
         self._store = store
         self._catalog = catalog
         self._clock = clock
-        self._queue: DeferredQueue[str] = DeferredQueue(self._look, delay)
-        store.listen(self._notice)
+        self._queue: DeferredQueue[str] = DeferredQueue(self._reconcile, delay)
+        store.listen(self._on_change)
 
     def close(self) -> None:
         self._queue.close()
 
-    def _notice(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         after = change.after
         if change.resource == NAMESPACES:
             if (
@@ -55,31 +55,31 @@ class NamespaceController:
         elif (
             after.namespace
             and change.type is ChangeType.DELETED
-            and self._is_going(after.namespace)
+            and self._is_terminating(after.namespace)
         ):
             self._queue.add(after.namespace)
 
-    def _is_going(self, name: str) -> bool:
-        found = self._store.get(NAMESPACES, "", name)
-        return found is not None and found.terminating
+    def _is_terminating(self, name: str) -> bool:
+        existing = self._store.get(NAMESPACES, "", name)
+        return existing is not None and existing.terminating
 
-    def _look(self, name: str) -> None:
-        found = self._store.get(NAMESPACES, "", name)
-        if found is None or not found.terminating:
+    def _reconcile(self, name: str) -> None:
+        existing = self._store.get(NAMESPACES, "", name)
+        if existing is None or not existing.terminating:
             return
         self._delete_content(name)
         remaining = list(self._content(name))
-        found = self._store.get(NAMESPACES, "", name)
-        if found is None:
+        existing = self._store.get(NAMESPACES, "", name)
+        if existing is None:
             return
         if remaining:
-            self._report(found, remaining)
-        elif not found.finalizers:
-            self._store.remove(found, ACTOR)
+            self._report(existing, remaining)
+        elif not existing.finalizers:
+            self._store.remove(existing, ACTOR)
         else:
-            self._finalize(found)
+            self._finalize(existing)
 
-    def _content(self, namespace: str) -> list[Stored]:
+    def _content(self, namespace: str) -> list[StoredObject]:
         return [
             stored
             for kind in self._catalog.stored_kinds()
@@ -89,24 +89,24 @@ class NamespaceController:
 
     def _delete_content(self, namespace: str) -> None:
         for stored in self._content(namespace):
-            # Background, whatever else would be the default: nobody is left to wait for dependents.
+            # Background whatever the kind's default: in a terminating namespace no owner waits.
             current = self._store.get(stored.kind.group_resource, namespace, stored.name)
             if current is not None and not current.terminating:
                 delete_stored(
                     self._store, current, "Background", now=self._clock.now(), actor=ACTOR
                 )
 
-    def _finalize(self, found: Stored) -> None:
-        """Its own finalizers are the last thing it waits for."""
-        wanted = found.decode()
-        spec = ensure_object(wanted, "spec")
+    def _finalize(self, existing: StoredObject) -> None:
+        """Remove the namespace's own finalizer, the last one."""
+        desired = existing.decode()
+        spec = ensure_object(desired, "spec")
         spec["finalizers"] = [name for name in array_at(spec, "finalizers") if name != "kubernetes"]
-        if encode(wanted) != found.raw:
-            self._store.replace(found, found.kind, wanted, ACTOR)
+        if encode(desired) != existing.raw:
+            self._store.replace(existing, existing.kind, desired, ACTOR)
 
-    def _report(self, found: Stored, remaining: list[Stored]) -> None:
-        wanted = found.decode()
-        status = ensure_object(wanted, "status")
+    def _report(self, existing: StoredObject, remaining: list[StoredObject]) -> None:
+        desired = existing.decode()
+        status = ensure_object(desired, "status")
         before = {string_at(entry, "type"): entry for entry in objects_at(status, "conditions")}
         conditions: list[JsonValue] = []
         for condition in _conditions(remaining):
@@ -115,11 +115,11 @@ class NamespaceController:
             since = render_time(self._clock.now()) if moved else earlier.get("lastTransitionTime")
             conditions.append({**condition, "lastTransitionTime": since})
         status["conditions"] = conditions
-        if encode(wanted) != found.raw:
-            self._store.replace(found, found.kind, wanted, ACTOR)
+        if encode(desired) != existing.raw:
+            self._store.replace(existing, existing.kind, desired, ACTOR)
 
 
-def _conditions(remaining: list[Stored]) -> list[JsonObject]:
+def _conditions(remaining: list[StoredObject]) -> list[JsonObject]:
     kinds = Counter(str(stored.kind.group_resource) for stored in remaining)
     finalizers = Counter(name for stored in remaining for name in stored.finalizers)
     content = ", ".join(
@@ -149,7 +149,7 @@ def _condition(condition_type: str, status: str, reason: str, message: str) -> J
     return {"type": condition_type, "status": status, "reason": reason, "message": message}
 
 
-# Nothing of the kind happens here, and a real controller says so.
+# Failures that cannot occur here; a real controller reports them as False.
 _FAILURES: Final = (
     _condition(
         "NamespaceDeletionDiscoveryFailure",

@@ -1,1 +1,1 @@
-"""One module per concern of a request to a kind; each function answers one verb."""
+"""Request handlers; each function serves one verb."""

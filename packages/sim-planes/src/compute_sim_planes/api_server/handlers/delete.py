@@ -1,4 +1,4 @@
-"""Deletes: of one object or of a collection, with preconditions, finalizers and propagation."""
+"""Handlers of delete and deletecollection, with preconditions, finalizers and propagation."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from compute_sim_planes.api_server import api_errors, field_problems
-from compute_sim_planes.api_server.admission import AdmissionRequest
-from compute_sim_planes.api_server.answers import answer_json, answer_object, render_list
-from compute_sim_planes.api_server.bodies import JSON, media_type, parse_json, parse_yaml
-from compute_sim_planes.api_server.call import Call, dry_run_of, is_dry_run
-from compute_sim_planes.api_server.deletion import Deletion, delete_stored
+from compute_sim_planes.api_server import api_errors
+from compute_sim_planes.api_server.admission.chain import AdmissionRequest
 from compute_sim_planes.api_server.handlers.read import list_metadata, read_page
-from compute_sim_planes.api_server.kinds import GroupResource
-from compute_sim_planes.api_server.presentation import present_object
-from compute_sim_planes.api_server.selection import select
-from compute_sim_planes.api_server.storage.records import Stored
-from compute_sim_planes.api_server.transport import Answer
+from compute_sim_planes.api_server.http.presentation import present_object
+from compute_sim_planes.api_server.http.request import ApiRequest, dry_run_of, is_dry_run
+from compute_sim_planes.api_server.http.request_bodies import (
+    JSON,
+    media_type,
+    parse_json,
+    parse_yaml,
+)
+from compute_sim_planes.api_server.http.responses import json_response, object_response, render_list
+from compute_sim_planes.api_server.http.selection import select
+from compute_sim_planes.api_server.http.transport import Response
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.schema import field_problems
+from compute_sim_planes.api_server.storage.deletion import Deletion, delete_stored
+from compute_sim_planes.api_server.storage.records import StoredObject
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, string_at
 
 NAMESPACES: Final = GroupResource("", "namespaces")
@@ -27,7 +33,7 @@ _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How a delete is to be carried out."""
+    """The options of a delete request."""
 
     document: JsonObject
     propagation: str | None
@@ -36,20 +42,20 @@ class DeleteOptions:
     dry_run: bool
 
 
-async def delete(call: Call) -> Answer:
+async def delete(call: ApiRequest) -> Response:
     options = _parse_options(call)
-    found = call.state.store.get(call.kind.group_resource, call.namespace, call.name)
-    if found is None:
+    existing = call.state.store.get(call.kind.group_resource, call.namespace, call.name)
+    if existing is None:
         raise api_errors.not_found(call.kind.group_resource, call.name)
-    deletion = await _delete(call, found, options)
+    deletion = await _delete(call, existing, options)
     if deletion.gone and not call.kind.returns_deleted:
-        return answer_json(_success(call, deletion.last), warnings=call.warnings)
+        return json_response(_success(call, deletion.last), warnings=call.warnings)
     shown = present_object(call, deletion.last.read_as(call.kind))
-    return answer_object(shown, warnings=call.warnings)
+    return object_response(shown, warnings=call.warnings)
 
 
-async def delete_collection(call: Call) -> Answer:
-    """Every object of the selection, one after the other; the answer lists them as they were."""
+async def delete_collection(call: ApiRequest) -> Response:
+    """Delete every selected object in turn; the response lists them as they were."""
     options = _parse_options(call)
     page = await read_page(call, select(call))
     for stored in page.items:
@@ -58,66 +64,66 @@ async def delete_collection(call: Call) -> Answer:
             await _delete(call, current, options)
     items = [stored.read_in_list(call.kind) for stored in page.items]
     shown = render_list(call.kind, items, list_metadata(call, page))
-    return answer_object(shown, warnings=call.warnings)
+    return object_response(shown, warnings=call.warnings)
 
 
-async def _delete(call: Call, found: Stored, options: DeleteOptions) -> Deletion:
-    if call.kind.group_resource == NAMESPACES and found.name in _IMMORTAL:
-        raise api_errors.forbidden(NAMESPACES, found.name, "this namespace may not be deleted")
+async def _delete(call: ApiRequest, existing: StoredObject, options: DeleteOptions) -> Deletion:
+    if call.kind.group_resource == NAMESPACES and existing.name in _IMMORTAL:
+        raise api_errors.forbidden(NAMESPACES, existing.name, "this namespace may not be deleted")
     while True:
-        _check_preconditions(call, found, options)
-        await _review(call, found, options)
-        current = call.state.store.get(call.kind.group_resource, found.namespace, found.name)
+        _check_preconditions(call, existing, options)
+        await _review(call, existing, options)
+        current = call.state.store.get(call.kind.group_resource, existing.namespace, existing.name)
         if current is None:
-            raise api_errors.not_found(call.kind.group_resource, found.name)
-        if current is found:
+            raise api_errors.not_found(call.kind.group_resource, existing.name)
+        if current is existing:
             break
-        found = current
+        existing = current
     if options.dry_run:
-        return Deletion(found, gone=not found.finalizers)
+        return Deletion(existing, gone=not existing.finalizers)
     state = call.state
     return delete_stored(
-        state.store, found, options.propagation, now=state.clock.now(), actor=call.user.name
+        state.store, existing, options.propagation, now=state.clock.now(), actor=call.user.name
     )
 
 
-def _check_preconditions(call: Call, found: Stored, options: DeleteOptions) -> None:
-    # Here a real server puts the kind where everywhere else the plural stands.
+def _check_preconditions(call: ApiRequest, existing: StoredObject, options: DeleteOptions) -> None:
+    # Here a real server puts the kind where it puts the plural everywhere else.
     subject = GroupResource(call.kind.group, call.kind.kind)
-    if options.uid and options.uid != found.uid:
+    if options.uid and options.uid != existing.uid:
         raise api_errors.conflict(
             subject,
-            found.name,
+            existing.name,
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
-            f"({found.uid}). The object might have been deleted and then recreated",
+            f"({existing.uid}). The object might have been deleted and then recreated",
         )
-    if options.version and options.version != str(found.revision):
+    if options.version and options.version != str(existing.revision):
         raise api_errors.conflict(
             subject,
-            found.name,
+            existing.name,
             f"the ResourceVersion in the precondition ({options.version}) does not match the "
-            f"ResourceVersion in record ({found.revision}). The object might have been modified",
+            f"ResourceVersion in record ({existing.revision}). The object might have been modified",
         )
 
 
-async def _review(call: Call, found: Stored, options: DeleteOptions) -> None:
+async def _review(call: ApiRequest, existing: StoredObject, options: DeleteOptions) -> None:
     if not call.state.admission.reviewers:
         return
     request = AdmissionRequest(
         operation="DELETE",
         kind=call.kind,
-        namespace=found.namespace,
-        name=found.name,
+        namespace=existing.namespace,
+        name=existing.name,
         user=call.user,
-        wanted=None,
-        found=found.decode_as(call.kind),
+        desired=None,
+        existing=existing.decode_as(call.kind),
         options={"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", **options.document},
         dry_run=options.dry_run,
     )
     call.warnings.extend(await call.state.admission.review(request))
 
 
-def _success(call: Call, last: Stored) -> JsonObject:
+def _success(call: ApiRequest, last: StoredObject) -> JsonObject:
     details: JsonObject = {"name": last.name}
     if call.kind.group:
         details["group"] = call.kind.group
@@ -131,7 +137,7 @@ def _success(call: Call, last: Stored) -> JsonObject:
     }
 
 
-def _parse_options(call: Call) -> DeleteOptions:
+def _parse_options(call: ApiRequest) -> DeleteOptions:
     document: JsonObject = {}
     if call.body.strip():
         parsed = (
@@ -150,8 +156,8 @@ def _parse_options(call: Call) -> DeleteOptions:
     )
 
 
-def _parse_propagation(call: Call, document: JsonObject) -> str | None:
-    # Options in the body are all there are; those of the query count only without one.
+def _parse_propagation(call: ApiRequest, document: JsonObject) -> str | None:
+    # With a body, its options replace those of the query.
     source: Mapping[str, JsonValue] = document or dict(call.query)
     policy, orphan = source.get("propagationPolicy"), source.get("orphanDependents")
     if orphan is not None and policy:

@@ -1,7 +1,7 @@
-"""Paths that lead to no objects: health, version, discovery, OpenAPI.
+"""Handlers of paths without objects: health, version, discovery, OpenAPI.
 
-Documents are derived from the catalogue and kept as bytes until it changes, because clients ask for
-them at every start.
+Documents are derived from the catalogue and cached as bytes until it changes, because every client
+reads them when it starts.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from compute_sim_planes.api_server import discovery, openapi
-from compute_sim_planes.api_server.answers import JSON_HEADERS, answer_json, answer_text
+from compute_sim_planes.api_server.http.responses import JSON_HEADERS, json_response, text_response
+from compute_sim_planes.api_server.http.transport import BytesResponse, Response
+from compute_sim_planes.api_server.kinds import discovery, openapi
 from compute_sim_planes.api_server.state import PlaneState
-from compute_sim_planes.api_server.transport import Answer, BytesAnswer
 from compute_sim_planes.json_types import JsonObject
 
 _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
@@ -20,28 +20,28 @@ _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _NEWEST: Final = "v=v2"
 
 
-def answer_path(state: PlaneState, path: str, headers: Mapping[str, str]) -> Answer | None:
-    """The answer to a path outside the objects; None when there is nothing."""
+def serve_path(state: PlaneState, path: str, headers: Mapping[str, str]) -> Response | None:
+    """The response to a path without objects; None for an unknown path."""
     parts = path.strip("/").split("/")
     if parts[0] in _HEALTH:
-        return answer_text("ok")
+        return text_response("ok")
     if parts == ["version"]:
-        return answer_json(_version(state.version))
+        return json_response(_version(state.version))
     aggregated = len(parts) == 1 and wants_aggregated(headers.get("accept", ""))
     key = (path.strip("/"), aggregated)
-    found = state.documents.find(
+    existing = state.documents.find(
         state.catalog.epoch, key, lambda: _document(state, parts, aggregated=aggregated)
     )
-    if found is None:
+    if existing is None:
         return None
-    return BytesAnswer(200, _AGGREGATED_HEADERS if aggregated else JSON_HEADERS, found)
+    return BytesResponse(200, _AGGREGATED_HEADERS if aggregated else JSON_HEADERS, existing)
 
 
 _AGGREGATED_HEADERS: Final = {"Content-Type": discovery.AGGREGATED_TYPE, "Vary": "Accept"}
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether a client prefers all of discovery in one document, in the version served."""
+    """Whether a client prefers aggregated discovery in the version that is served."""
     first = accept.partition(",")[0]
     return _AGGREGATED in first and _NEWEST in first.split(";")
 

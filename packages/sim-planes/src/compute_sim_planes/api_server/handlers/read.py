@@ -1,4 +1,4 @@
-"""Reads: one object, or a list of them, as of a version."""
+"""Handlers of get and list, at a resourceVersion."""
 
 from __future__ import annotations
 
@@ -6,48 +6,49 @@ import asyncio
 from dataclasses import dataclass
 from itertools import islice
 
-from compute_sim_planes.api_server import api_errors, field_problems
-from compute_sim_planes.api_server.answers import answer_object, render_list
-from compute_sim_planes.api_server.call import Call
-from compute_sim_planes.api_server.continuation import Continuation, parse_continuation
-from compute_sim_planes.api_server.presentation import present_list, present_object
-from compute_sim_planes.api_server.selection import Selection, select
+from compute_sim_planes.api_server import api_errors
+from compute_sim_planes.api_server.http.continue_token import Continuation, parse_continuation
+from compute_sim_planes.api_server.http.presentation import present_list, present_object
+from compute_sim_planes.api_server.http.request import ApiRequest
+from compute_sim_planes.api_server.http.responses import object_response, render_list
+from compute_sim_planes.api_server.http.selection import Selection, select
+from compute_sim_planes.api_server.http.transport import Response
+from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.api_server.storage.bucket import Bucket
-from compute_sim_planes.api_server.storage.records import Stored
-from compute_sim_planes.api_server.transport import Answer
+from compute_sim_planes.api_server.storage.records import StoredObject
 from compute_sim_planes.json_types import JsonObject
 
 
-async def get(call: Call) -> Answer:
+async def get(call: ApiRequest) -> Response:
     await await_version(call, parse_version(call.query.get("resourceVersion", "")))
     kind = call.kind
-    found = call.state.store.get(kind.group_resource, call.namespace, call.name)
-    if found is None:
+    existing = call.state.store.get(kind.group_resource, call.namespace, call.name)
+    if existing is None:
         raise api_errors.not_found(kind.group_resource, call.name)
-    return answer_object(present_object(call, found.read_as(kind)))
+    return object_response(present_object(call, existing.read_as(kind)))
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a list, and how to go on."""
+    """Part of a list, and the token for the next part."""
 
-    items: list[Stored]
+    items: list[StoredObject]
     revision: int
     continue_token: str = ""
     remaining: int | None = None
 
 
-async def list_objects(call: Call) -> Answer:
+async def list_objects(call: ApiRequest) -> Response:
     selection = select(call)
     page = await read_page(call, selection)
     kind = call.kind
     items = [stored.read_in_list(kind) for stored in page.items]
-    return answer_object(present_list(call, items, list_metadata(call, page), render_list))
+    return object_response(present_list(call, items, list_metadata(call, page), render_list))
 
 
-def list_metadata(call: Call, page: Page) -> JsonObject:
+def list_metadata(call: ApiRequest, page: Page) -> JsonObject:
     metadata: JsonObject = {"resourceVersion": str(page.revision)}
-    # Lists of kinds from CRDs carry the field even when there is nothing to continue.
+    # Lists of kinds from CRDs have the field even when there is nothing to continue.
     if page.continue_token or not call.kind.built_in:
         metadata["continue"] = page.continue_token
     if page.remaining is not None:
@@ -55,8 +56,8 @@ def list_metadata(call: Call, page: Page) -> JsonObject:
     return metadata
 
 
-async def read_page(call: Call, selection: Selection) -> Page:
-    """What a list shows, at the version it asks for."""
+async def read_page(call: ApiRequest, selection: Selection) -> Page:
+    """The objects of a list request, at the resourceVersion it names."""
     limit = max(0, call.whole_number("limit") or 0)
     token = call.query.get("continue", "")
     asked = call.query.get("resourceVersion", "")
@@ -67,13 +68,13 @@ async def read_page(call: Call, selection: Selection) -> Page:
     version = parse_version(asked)
     await await_version(call, version)
     if call.query.get("resourceVersionMatch") == "Exact" and version:
-        _check_kept(call, version)
+        _check_not_compacted(call, version)
         return _page(bucket, selection, Continuation(version, ""), limit, exact=True)
     return _page(bucket, selection, Continuation(call.state.store.revision, ""), limit)
 
 
 def _continue_page(
-    call: Call, bucket: Bucket, selection: Selection, start: Continuation, limit: int
+    call: ApiRequest, bucket: Bucket, selection: Selection, start: Continuation, limit: int
 ) -> Page:
     if start.revision == 0:
         present = Continuation(call.state.store.revision, start.after)
@@ -85,7 +86,7 @@ def _continue_page(
     return _page(bucket, selection, start, limit, exact=True)
 
 
-def _check_kept(call: Call, version: int) -> None:
+def _check_not_compacted(call: ApiRequest, version: int) -> None:
     call.state.store.compact_by_age()
     compacted = call.state.store.compacted
     if version <= compacted:
@@ -96,12 +97,12 @@ def _page(
     bucket: Bucket, selection: Selection, start: Continuation, limit: int, *, exact: bool = False
 ) -> Page:
     prefix, revision = selection.prefix, start.revision
-    found = (
+    listed = (
         bucket.listed_at(revision, prefix, start.after)
         if exact
         else bucket.listed(prefix, start.after)
     )
-    matching = (stored for stored in found if selection.matches(stored))
+    matching = (stored for stored in listed if selection.matches(stored))
     if not limit:
         return Page(list(matching), revision)
     items = list(islice(matching, limit + 1))
@@ -116,7 +117,7 @@ def _page(
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion as a number; empty and 0 both mean none in particular."""
+    """A resourceVersion as a number; empty and 0 both mean any."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
@@ -127,8 +128,10 @@ def parse_version(text: str) -> int:
     return int(text)
 
 
-async def await_version(call: Call, version: int) -> None:
-    """Wait for a version the plane has not reached, as long as a real server would; then refuse."""
+async def await_version(call: ApiRequest, version: int) -> None:
+    """Wait for a version that the plane has not reached, as long as a real server does; then
+    refuse.
+    """
     state = call.state
     if version <= state.store.revision:
         return
@@ -143,8 +146,8 @@ async def await_version(call: Call, version: int) -> None:
 _MATCHES = ("Exact", "NotOlderThan")
 
 
-def check_version_match(call: Call, version: str, token: str) -> None:
-    """Refuse a combination of version options that has no meaning."""
+def check_version_match(call: ApiRequest, version: str, token: str) -> None:
+    """Refuse combinations of version options that a real server refuses."""
     match = call.query.get("resourceVersionMatch", "")
     if not match:
         return

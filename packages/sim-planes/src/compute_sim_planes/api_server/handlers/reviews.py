@@ -1,19 +1,18 @@
-"""Reviews: questions about tokens and rights that are asked by creating an object which is never
-stored.
-"""
+"""Handlers of reviews: questions about tokens and permissions as objects that are never stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from compute_sim_planes.api_server import api_errors, field_problems
-from compute_sim_planes.api_server.answers import answer_json
-from compute_sim_planes.api_server.authorization import Attributes
-from compute_sim_planes.api_server.bodies import parse_object
-from compute_sim_planes.api_server.call import Call
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.api_server.transport import Answer
+from compute_sim_planes.api_server import api_errors
+from compute_sim_planes.api_server.authz.authorizer import Attributes
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.http.request import ApiRequest
+from compute_sim_planes.api_server.http.request_bodies import parse_object
+from compute_sim_planes.api_server.http.responses import json_response
+from compute_sim_planes.api_server.http.transport import Response
+from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -22,18 +21,18 @@ from compute_sim_planes.json_types import (
     strings_at,
 )
 
-# Kinds of reviews are told from all others by being creatable and nothing else.
+# Kinds with `create` as their only verb are reviews.
 VERBS: Final = ("create",)
 
 
-async def review(call: Call) -> Answer:
-    wanted = parse_object(call)
-    status = _REVIEWS[call.kind.plural](call, wanted)
-    return answer_json({**wanted, "status": status}, 201, call.warnings)
+async def review(call: ApiRequest) -> Response:
+    desired = parse_object(call)
+    status = _REVIEWS[call.kind.plural](call, desired)
+    return json_response({**desired, "status": status}, 201, call.warnings)
 
 
-def _review_subject(call: Call, wanted: JsonObject) -> JsonObject:
-    spec = object_at(wanted, "spec")
+def _review_subject(call: ApiRequest, desired: JsonObject) -> JsonObject:
+    spec = object_at(desired, "spec")
     if not string_at(spec, "user") and not strings_at(spec, "groups"):
         detail = "at least one of user or group must be specified"
         problem = field_problems.invalid("spec.user", string_at(spec, "user"), detail)
@@ -48,11 +47,11 @@ def _review_subject(call: Call, wanted: JsonObject) -> JsonObject:
     return _verdict(call, user, spec)
 
 
-def _review_self(call: Call, wanted: JsonObject) -> JsonObject:
-    return _verdict(call, call.user, object_at(wanted, "spec"))
+def _review_self(call: ApiRequest, desired: JsonObject) -> JsonObject:
+    return _verdict(call, call.user, object_at(desired, "spec"))
 
 
-def _verdict(call: Call, user: User, spec: JsonObject) -> JsonObject:
+def _verdict(call: ApiRequest, user: User, spec: JsonObject) -> JsonObject:
     verdict = call.state.authorizer.authorize(user, _attributes(call, spec))
     status: JsonObject = {"allowed": verdict.allowed}
     if verdict.reason:
@@ -60,7 +59,7 @@ def _verdict(call: Call, user: User, spec: JsonObject) -> JsonObject:
     return status
 
 
-def _attributes(call: Call, spec: JsonObject) -> Attributes:
+def _attributes(call: ApiRequest, spec: JsonObject) -> Attributes:
     resource, other = (
         object_at(spec, "resourceAttributes"),
         object_at(spec, "nonResourceAttributes"),
@@ -82,8 +81,8 @@ def _attributes(call: Call, spec: JsonObject) -> Attributes:
     )
 
 
-def _review_token(call: Call, wanted: JsonObject) -> JsonObject:
-    token = string_at(wanted, "spec", "token")
+def _review_token(call: ApiRequest, desired: JsonObject) -> JsonObject:
+    token = string_at(desired, "spec", "token")
     if not token:
         raise api_errors.bad_request("token is required for TokenReview in authentication")
     user = call.state.tokens.review(token)
@@ -92,16 +91,14 @@ def _review_token(call: Call, wanted: JsonObject) -> JsonObject:
     return {"authenticated": True, "user": user.as_json()}
 
 
-def _review_own_identity(call: Call, wanted: JsonObject) -> JsonObject:
-    del wanted
+def _review_own_identity(call: ApiRequest, desired: JsonObject) -> JsonObject:
+    del desired
     return {"userInfo": call.user.as_json()}
 
 
-def _review_own_rules(call: Call, wanted: JsonObject) -> JsonObject:
-    """Which rules hold for the asker is a list only RBAC could give; the answer says it is
-    incomplete.
-    """
-    del call, wanted
+def _review_own_rules(call: ApiRequest, desired: JsonObject) -> JsonObject:
+    """Always incomplete: an authorizer decides single requests and cannot list its rules."""
+    del call, desired
     rules: list[JsonValue] = []
     return {
         "resourceRules": rules,
@@ -111,7 +108,7 @@ def _review_own_rules(call: Call, wanted: JsonObject) -> JsonObject:
     }
 
 
-_REVIEWS: Final[dict[str, Callable[[Call, JsonObject], JsonObject]]] = {
+_REVIEWS: Final[dict[str, Callable[[ApiRequest, JsonObject], JsonObject]]] = {
     "localsubjectaccessreviews": _review_subject,
     "selfsubjectaccessreviews": _review_self,
     "selfsubjectreviews": _review_own_identity,

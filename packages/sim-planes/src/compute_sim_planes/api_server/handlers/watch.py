@@ -1,24 +1,25 @@
-"""Watches: from a version on, or from the present with everything that exists first."""
+"""Handler of watches: from a resourceVersion, or from now with all existing objects first."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
 
-from compute_sim_planes.api_server import api_errors, field_problems
-from compute_sim_planes.api_server.call import Call
+from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.handlers.read import parse_version
-from compute_sim_planes.api_server.presentation import Form, form_of, present_object
-from compute_sim_planes.api_server.selection import Selection, select
+from compute_sim_planes.api_server.http.presentation import Form, form_of, present_object
+from compute_sim_planes.api_server.http.request import ApiRequest
+from compute_sim_planes.api_server.http.selection import Selection, select
+from compute_sim_planes.api_server.http.watch_stream import Render, WatchStream
+from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.api_server.storage.records import ChangeType, encode, render_line
-from compute_sim_planes.api_server.streams import Render, WatchStream
 from compute_sim_planes.json_types import JsonObject
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _BEFORE_THE_END: Final = timedelta(seconds=2)
 
 
-async def watch(call: Call) -> WatchStream:
+async def watch(call: ApiRequest) -> WatchStream:
     selection = select(call)
     wants_initial = _wants_initial_events(call)
     version = _parse_version(call)
@@ -28,7 +29,7 @@ async def watch(call: Call) -> WatchStream:
     state.store.compact_by_age()
     oldest = max(state.store.compacted, bucket.opened)
     if version and not wants_initial and version < oldest:
-        # A real server has already answered 200 by then: the refusal is the stream's only event.
+        # A real server has already answered 200: the error is the only event of the stream.
         stream.add_line(_too_old(version, oldest))
         stream.end()
         return stream
@@ -49,8 +50,8 @@ async def watch(call: Call) -> WatchStream:
     return stream
 
 
-def _schedule_bookmarks(call: Call, stream: WatchStream, duration: timedelta) -> None:
-    """One every minute, and one shortly before the end, so that the next watch begins there."""
+def _schedule_bookmarks(call: ApiRequest, stream: WatchStream, duration: timedelta) -> None:
+    """A bookmark every minute, and one shortly before the end for the start of the next watch."""
 
     def send() -> None:
         stream.add_line(_bookmark(call))
@@ -60,17 +61,17 @@ def _schedule_bookmarks(call: Call, stream: WatchStream, duration: timedelta) ->
         stream.call_after(duration - _BEFORE_THE_END, send)
 
 
-def _parse_version(call: Call) -> int:
+def _parse_version(call: ApiRequest) -> int:
     text = call.query.get("resourceVersion", "")
     try:
         return parse_version(text)
-    except api_errors.ApiError as error:
-        # A list refuses such a version itself, a watch leaves it to the storage.
+    except api_errors.StatusError as error:
+        # A list refuses such a version itself; a watch passes it to the storage, which fails.
         message = error.message.removeprefix("invalid resource version: ")
         raise api_errors.unexplained(message) from error
 
 
-def _wants_initial_events(call: Call) -> bool:
+def _wants_initial_events(call: ApiRequest) -> bool:
     if "sendInitialEvents" not in call.query:
         if call.query.get("resourceVersionMatch"):
             problem = field_problems.forbidden(
@@ -88,14 +89,14 @@ def _wants_initial_events(call: Call) -> bool:
     return call.flag("sendInitialEvents")
 
 
-def _renderer(call: Call) -> Render:
+def _renderer(call: ApiRequest) -> Render:
     form, kind = form_of(call), call.kind
     if form is Form.OBJECT:
         return lambda change, seen: change.line(seen, kind)
     return lambda change, seen: render_line(seen, present_object(call, change.shown(seen, kind)))
 
 
-def _add_existing(call: Call, stream: WatchStream, selection: Selection) -> None:
+def _add_existing(call: ApiRequest, stream: WatchStream, selection: Selection) -> None:
     bucket = call.state.store.bucket(call.kind.group_resource)
     for stored in bucket.listed(selection.prefix):
         if selection.matches(stored):
@@ -103,7 +104,7 @@ def _add_existing(call: Call, stream: WatchStream, selection: Selection) -> None
             stream.add_line(render_line(ChangeType.ADDED, shown))
 
 
-def _bookmark(call: Call, annotations: JsonObject | None = None) -> bytes:
+def _bookmark(call: ApiRequest, annotations: JsonObject | None = None) -> bytes:
     metadata: JsonObject = {"resourceVersion": str(call.state.store.revision)}
     if annotations:
         metadata["annotations"] = annotations
@@ -120,6 +121,6 @@ def _too_old(version: int, oldest: int) -> bytes:
     return render_line("ERROR", encode(refused.body()))
 
 
-def _duration(call: Call) -> timedelta:
+def _duration(call: ApiRequest) -> timedelta:
     seconds = call.whole_number("timeoutSeconds")
     return timedelta(seconds=seconds) if seconds else call.state.limits.watch_timeout

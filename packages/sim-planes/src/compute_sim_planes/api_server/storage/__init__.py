@@ -1,1 +1,1 @@
-"""Objects of one plane in memory: one order of versions, history for watches, compaction."""
+"""Storage of one plane in memory: versioned objects, history for watches, compaction."""

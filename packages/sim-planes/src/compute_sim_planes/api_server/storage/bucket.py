@@ -1,7 +1,7 @@
-"""All objects of one resource, in list order, with the changes that led here.
+"""All objects of one resource in list order, with the history of their changes.
 
-History serves two readers: a watch that resumes, and a list that is continued at the version it
-began with. Both end where compaction has been. A bucket numbers nothing and decides nothing.
+History serves a watch that resumes and a list that continues at its first version; both fail for
+compacted revisions. The store assigns revisions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from operator import attrgetter
 
-from compute_sim_planes.api_server.storage.records import Change, ChangeType, Stored
+from compute_sim_planes.api_server.storage.records import Change, ChangeType, StoredObject
 
 _revision = attrgetter("revision")
 
@@ -20,9 +20,9 @@ class Bucket:
     """Objects of one resource by key."""
 
     def __init__(self, opened: int) -> None:
-        # From which revision on changes can be watched; a kind that is served anew begins anew.
+        # The first revision that can be watched; later than 0 for a kind that was served anew.
         self.opened = opened
-        self._objects: dict[str, Stored] = {}
+        self._objects: dict[str, StoredObject] = {}
         self._keys: list[str] = []
         self._history: list[Change] = []
         self._watchers: list[Callable[[Change], None]] = []
@@ -30,11 +30,11 @@ class Bucket:
     def __len__(self) -> int:
         return len(self._objects)
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> StoredObject | None:
         return self._objects.get(key)
 
     def add_change(self, change: Change) -> None:
-        """Take over a commit and tell every watcher, in the order they came."""
+        """Apply a commit and call every watcher, in order of registration."""
         key = change.after.key
         if change.type is ChangeType.DELETED:
             del self._objects[key]
@@ -44,17 +44,19 @@ class Bucket:
                 insort(self._keys, key)
             self._objects[key] = change.after
         self._history.append(change)
-        # A copy: a watcher may end its own stream, or another's, because of what it sees.
-        for tell in tuple(self._watchers):
-            tell(change)
+        # A copy: a watcher may end its own stream, or another's, during the call.
+        for callback in tuple(self._watchers):
+            callback(change)
 
-    def watch(self, tell: Callable[[Change], None]) -> Callable[[], None]:
-        """Have `tell` called on every later change; what is returned undoes it, once or twice."""
-        self._watchers.append(tell)
+    def watch(self, callback: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `callback` on every later change; the returned function, callable repeatedly, stops
+        that.
+        """
+        self._watchers.append(callback)
 
         def stop() -> None:
-            if tell in self._watchers:
-                self._watchers.remove(tell)
+            if callback in self._watchers:
+                self._watchers.remove(callback)
 
         return stop
 
@@ -62,22 +64,24 @@ class Bucket:
     def watchers(self) -> int:
         return len(self._watchers)
 
-    def listed(self, prefix: str = "", after: str = "") -> Iterator[Stored]:
-        """Objects whose key starts with `prefix`, in key order, beginning behind `after`."""
+    def listed(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """Objects with keys that start with `prefix`, in key order, after the key `after`."""
         return (self._objects[key] for key in self._range(self._keys, prefix, after))
 
-    def listed_at(self, revision: int, prefix: str = "", after: str = "") -> Iterator[Stored]:
-        """The same as it was at `revision`, which must not be compacted."""
+    def listed_at(self, revision: int, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """The same at an earlier `revision`, which must not be compacted."""
         later = self.changes_after(revision)
         if not later:
             return self.listed(prefix, after)
-        # Of each object the first later change tells what it was before.
-        past: dict[str, Stored | None] = {}
+        # The first later change of an object holds its earlier state.
+        past: dict[str, StoredObject | None] = {}
         for change in later:
             past.setdefault(change.after.key, change.before)
         keys = sorted({*self._keys, *past})
-        found = (past.get(key, self._objects.get(key)) for key in self._range(keys, prefix, after))
-        return (stored for stored in found if stored is not None)
+        existing = (
+            past.get(key, self._objects.get(key)) for key in self._range(keys, prefix, after)
+        )
+        return (stored for stored in existing if stored is not None)
 
     def count(self, prefix: str = "", after: str = "") -> int:
         first, last = self._bounds(self._keys, prefix, after)
@@ -86,12 +90,12 @@ class Bucket:
     def changes_after(self, revision: int) -> list[Change]:
         return self._history[bisect_right(self._history, revision, key=_revision) :]
 
-    def forget_through(self, revision: int) -> None:
-        """Drop history up to and with `revision`."""
+    def compact_through(self, revision: int) -> None:
+        """Drop history up to and including `revision`."""
         del self._history[: bisect_right(self._history, revision, key=_revision)]
 
     def last_revision_before(self, moment: datetime) -> int:
-        """The youngest change older than `moment`; 0 if there is none."""
+        """The revision of the last change before `moment`; 0 if there is none."""
         older = bisect_left(self._history, moment, key=attrgetter("at"))
         return self._history[older - 1].revision if older else 0
 
@@ -104,6 +108,6 @@ class Bucket:
         first = bisect_left(keys, prefix) if prefix else 0
         if after:
             first = max(first, bisect_right(keys, after))
-        # Object keys are ASCII, so this sorts behind everything that starts with the prefix.
+        # Object keys are ASCII, so this sorts after every key with the prefix.
         last = bisect_left(keys, prefix + "\x7f") if prefix else len(keys)
         return first, last

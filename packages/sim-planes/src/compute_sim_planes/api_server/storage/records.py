@@ -1,9 +1,8 @@
-"""One version of one object, kept as bytes, and one change of it.
+"""One version of one object, stored as bytes, and one change of it.
 
-Bytes are what almost every answer needs, cost a fifth of the memory of a dict, and cannot be
-changed by accident: whoever wants to look inside decodes a copy of his own. What selectors and the
-garbage collector ask on every event lies decoded beside them. Nothing here knows how versions are
-numbered.
+Almost every response needs bytes; they take a fifth of the memory of a dict and cannot be changed
+by accident, because each reader decodes its own copy. Labels, owners and finalizers, which
+selectors and the garbage collector read on every event, are kept decoded.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from enum import StrEnum
 
 import orjson
 
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.json_types import (
     JsonObject,
     integer_at,
@@ -26,17 +25,15 @@ from compute_sim_planes.json_types import (
 )
 
 
-def encode(wanted: JsonObject) -> bytes:
-    """Canonical bytes: sorted keys, so that equal objects are equal bytes and a run repeats byte
-    for byte.
-    """
-    return orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)
+def encode(desired: JsonObject) -> bytes:
+    """Canonical bytes: keys are sorted, so that equal objects and equal runs have equal bytes."""
+    return orjson.dumps(desired, option=orjson.OPT_SORT_KEYS)
 
 
 def decode(raw: bytes) -> JsonObject:
-    """The object in `raw`, which this server encoded itself and which therefore is one."""
-    found: JsonObject = orjson.loads(raw)
-    return found
+    """The object in `raw`, which this server has encoded."""
+    decoded: JsonObject = orjson.loads(raw)
+    return decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,8 @@ class Owner:
 
 
 @dataclass(slots=True, eq=False)
-class Stored:
-    """One version of one object. Never changed, but for what is remembered of reading it."""
+class StoredObject:
+    """One version of one object. Immutable except for cached encodings."""
 
     kind: Kind
     key: str
@@ -66,15 +63,14 @@ class Stored:
     owners: tuple[Owner, ...]
     finalizers: tuple[str, ...]
     terminating: bool
-    # Shows a defaulted status that was never stored: the next write is one even if it changes
-    # nothing.
+    # Shows a default status that was not stored: the next write must commit even without a change.
     unsettled: bool = False
-    # How this version reads under another served version or a changed schema: the last asked for.
+    # The encoding under another served version or a changed schema: the last one requested.
     _view: tuple[Kind, bytes] | None = field(default=None, repr=False)
     _item: bytes | None = field(default=None, repr=False)
 
     def decode(self) -> JsonObject:
-        """A copy of the object that belongs to the caller."""
+        """A copy of the object that the caller may change."""
         return decode(self.raw)
 
     def read_as(self, kind: Kind) -> bytes:
@@ -86,11 +82,9 @@ class Stored:
         return self._view[1]
 
     def read_in_list(self, kind: Kind) -> bytes:
-        """The bytes as an item of a list: a real server leaves the type out there, of built-in
-        kinds.
+        """The bytes as an item of a list, where built-in kinds have no apiVersion and kind.
 
-        Kinds from CRDs keep it. Clients that rely on an item's `kind` work with the ones and not
-        with the others.
+        Kinds from CRDs have both, as on a real server.
         """
         if not kind.built_in:
             return self.read_as(kind)
@@ -102,31 +96,29 @@ class Stored:
         return self._item
 
     def decode_as(self, kind: Kind) -> JsonObject:
-        """A copy as `kind` serves it now: a schema that changed since prunes and defaults what is
-        read.
-        """
-        found = decode(self.raw)
+        """A copy as `kind` serves it now: pruned and defaulted by a schema that changed since."""
+        decoded = decode(self.raw)
         if kind is self.kind:
-            return found
+            return decoded
         if kind.schema is not None:
-            found = kind.schema.default(kind.schema.prune(found))
-        found["apiVersion"] = kind.api_version
-        return found
+            decoded = kind.schema.default(kind.schema.prune(decoded))
+        decoded["apiVersion"] = kind.api_version
+        return decoded
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The key whose order is the order of lists; a slash sorts as it does in etcd."""
+    """The key that orders lists; a slash sorts as it does in etcd."""
     return f"{namespace}/{name}" if namespace else name
 
 
-def make_stored(kind: Kind, wanted: JsonObject, revision: int) -> Stored:
-    """Number `wanted` with `revision` and freeze it; the dict is the server's own and may be
-    written to.
+def make_stored(kind: Kind, desired: JsonObject, revision: int) -> StoredObject:
+    """The object with `revision` as its resourceVersion. `desired` is changed and must not be
+    shared.
     """
-    metadata = object_at(wanted, "metadata")
+    metadata = object_at(desired, "metadata")
     metadata["resourceVersion"] = str(revision)
     namespace, name = string_at(metadata, "namespace"), string_at(metadata, "name")
-    return Stored(
+    return StoredObject(
         kind=kind,
         key=key_of(namespace, name),
         namespace=namespace,
@@ -134,7 +126,7 @@ def make_stored(kind: Kind, wanted: JsonObject, revision: int) -> Stored:
         uid=string_at(metadata, "uid"),
         revision=revision,
         generation=integer_at(metadata, "generation") or 0,
-        raw=encode(wanted),
+        raw=encode(desired),
         labels=string_map_at(metadata, "labels"),
         owners=_read_owners(metadata),
         finalizers=tuple(strings_at(metadata, "finalizers")),
@@ -165,34 +157,32 @@ class ChangeType(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """One commit: what was, what is. Of a deletion `after` is the last state, numbered by the
-    deletion.
-    """
+    """One commit. For a deletion `after` is the last state with the revision of the deletion."""
 
     type: ChangeType
     resource: GroupResource
     revision: int
     at: datetime
     actor: str
-    before: Stored | None
-    after: Stored
+    before: StoredObject | None
+    after: StoredObject
     _lines: dict[tuple[ChangeType, Kind], bytes] = field(default_factory=dict, repr=False)
 
     def line(self, shown_as: ChangeType, kind: Kind) -> bytes:
-        """The watch event in bytes, made once for all streams that show it alike."""
-        found = self._lines.get((shown_as, kind))
-        if found is None:
-            found = render_line(shown_as, self.shown(shown_as, kind))
-            self._lines[shown_as, kind] = found
-        return found
+        """The watch event as bytes, cached for all streams with the same type and kind."""
+        cached = self._lines.get((shown_as, kind))
+        if cached is None:
+            cached = render_line(shown_as, self.shown(shown_as, kind))
+            self._lines[shown_as, kind] = cached
+        return cached
 
     def shown(self, shown_as: ChangeType, kind: Kind) -> bytes:
         """The object in the event."""
         leaves_view = shown_as is ChangeType.DELETED and self.type is not ChangeType.DELETED
         if not leaves_view or self.before is None:
             return self.after.read_as(kind)
-        # It stopped matching a selector: the stream shows what it last saw, numbered by this
-        # change.
+        # The object stopped matching a selector: the event has its previous state with this
+        # revision.
         last_seen = self.before.decode_as(kind)
         object_at(last_seen, "metadata")["resourceVersion"] = str(self.revision)
         return encode(last_seen)

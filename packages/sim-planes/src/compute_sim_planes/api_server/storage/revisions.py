@@ -1,8 +1,7 @@
-"""The counter behind every resourceVersion: one total order per plane, or for planes that share a
-storage.
+"""The counter behind every resourceVersion: one total order per storage.
 
-Project planes of one Milo share a counter, so it can be handed to several stores. It only ever
-rises.
+All project planes of one Milo share a counter, so it can be passed to several stores. It never
+decreases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The storage of one plane: every object, one order of versions, who depends on whom.
+"""The storage of one plane: objects, one order of revisions, an index of owners.
 
-It commits what it is given and remembers it; whether a change is allowed, and what else it must
-bring with it, is decided above. Compaction follows the clock as in etcd (five minutes by default)
-and can be forced; it is carried out lazily, so an idle plane holds no timer.
+Callers check whether a change is allowed before they commit it. Compaction follows the clock as in
+etcd (five minutes by default) and can be forced; it runs on access, so an idle plane has no timer.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from compute_sim_planes.api_server.kinds import GroupResource, Kind
-from compute_sim_planes.api_server.sources import Clock
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind
 from compute_sim_planes.api_server.storage.bucket import Bucket
 from compute_sim_planes.api_server.storage.records import (
     Change,
     ChangeType,
-    Stored,
+    StoredObject,
     key_of,
     make_stored,
 )
 from compute_sim_planes.api_server.storage.revisions import Revisions
 from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.time.sources import Clock
 
 # kube-apiserver compacts its etcd every five minutes.
 HISTORY: Final = timedelta(minutes=5)
-# Looking for what to compact on every commit would cost more than it frees.
+# Compacting on every commit would cost more than it frees.
 _COMPACT_EVERY: Final = 512
 
-Listener = Callable[[Change], None]
+CommitListener = Callable[[Change], None]
 
 
 class Store:
@@ -43,87 +42,87 @@ class Store:
         self._history = history
         self._buckets: dict[GroupResource, Bucket] = {}
         self._dependents: dict[str, dict[tuple[GroupResource, str], None]] = {}
-        self._listeners: list[Listener] = []
+        self._listeners: list[CommitListener] = []
         self._compacted = 0
         self._commits = 0
 
     @property
     def revision(self) -> int:
-        """The version of the plane as a whole."""
+        """The current resourceVersion of the plane."""
         return self._revisions.current
 
     @property
     def compacted(self) -> int:
-        """History up to and with this revision is gone."""
+        """History up to and including this revision is gone."""
         return self._compacted
 
     def bucket(self, resource: GroupResource) -> Bucket:
-        found = self._buckets.get(resource)
-        if found is None:
-            found = self._buckets[resource] = Bucket(self.revision)
-        return found
+        existing = self._buckets.get(resource)
+        if existing is None:
+            existing = self._buckets[resource] = Bucket(self.revision)
+        return existing
 
     def reopen(self, resource: GroupResource) -> None:
-        """A real server builds the watch cache of a kind anew when its definition changes."""
+        """Restart the history of a kind, as a real server's watch cache does when a CRD changes."""
         self.bucket(resource).opened = self.revision
 
     def resources(self) -> Iterator[GroupResource]:
-        """Resources of which objects exist."""
+        """Resources that have objects."""
         return (resource for resource, bucket in tuple(self._buckets.items()) if len(bucket))
 
-    def get(self, resource: GroupResource, namespace: str, name: str) -> Stored | None:
+    def get(self, resource: GroupResource, namespace: str, name: str) -> StoredObject | None:
         bucket = self._buckets.get(resource)
         return None if bucket is None else bucket.get(key_of(namespace, name))
 
-    def dependents(self, uid: str) -> list[Stored]:
-        """Objects that name `uid` as an owner, in the order they came to do so."""
-        found = (
+    def dependents(self, uid: str) -> list[StoredObject]:
+        """Objects with `uid` as an owner, in the order in which they got it."""
+        existing = (
             self._buckets[resource].get(key) for resource, key in self._dependents.get(uid, {})
         )
-        return [stored for stored in found if stored is not None]
+        return [stored for stored in existing if stored is not None]
 
-    def listen(self, listener: Listener) -> None:
-        """Have `listener` called after every commit; it must not raise and must not commit by
-        itself.
-        """
+    def listen(self, listener: CommitListener) -> None:
+        """Call `listener` after every commit; it must neither raise nor commit."""
         self._listeners.append(listener)
 
-    def add(self, kind: Kind, wanted: JsonObject, actor: str) -> Stored:
+    def add(self, kind: Kind, desired: JsonObject, actor: str) -> StoredObject:
         """Commit a new object; its key must be free."""
-        after = make_stored(kind, wanted, self._revisions.advance())
+        after = make_stored(kind, desired, self._revisions.advance())
         self._commit(ChangeType.ADDED, None, after, actor)
         return after
 
-    def replace(self, before: Stored, kind: Kind, wanted: JsonObject, actor: str) -> Stored:
-        """Commit a further version of `before`, which must be the one that is stored."""
-        after = make_stored(kind, wanted, self._revisions.advance())
+    def replace(
+        self, before: StoredObject, kind: Kind, desired: JsonObject, actor: str
+    ) -> StoredObject:
+        """Commit a new version of `before`, which must be the stored one."""
+        after = make_stored(kind, desired, self._revisions.advance())
         self._commit(ChangeType.MODIFIED, before, after, actor)
         return after
 
-    def remove(self, before: Stored, actor: str) -> Stored:
-        """Commit the end of `before`; the answer is its last state, numbered by the deletion."""
+    def remove(self, before: StoredObject, actor: str) -> StoredObject:
+        """Commit the removal of `before`; returns its last state with the deletion's revision."""
         after = make_stored(before.kind, before.decode(), self._revisions.advance())
         self._commit(ChangeType.DELETED, before, after, actor)
         return after
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget history up to and with `revision` (all of it by default), as etcd does every five
-        minutes.
+        """Drop history up to and including `revision` (all of it by default), as etcd does every
+        five minutes.
         """
         through = self.revision if revision is None else revision
         if through > self._compacted:
             self._compacted = through
             for bucket in self._buckets.values():
-                bucket.forget_through(through)
+                bucket.compact_through(through)
 
     def compact_by_age(self) -> None:
-        """Compact what is older than the plane keeps."""
+        """Drop history that is older than the plane keeps."""
         moment = self._clock.now() - self._history
         buckets = self._buckets.values()
         self.compact(max((bucket.last_revision_before(moment) for bucket in buckets), default=0))
 
     def _commit(
-        self, change_type: ChangeType, before: Stored | None, after: Stored, actor: str
+        self, change_type: ChangeType, before: StoredObject | None, after: StoredObject, actor: str
     ) -> None:
         resource = after.kind.group_resource
         change = Change(
@@ -131,14 +130,19 @@ class Store:
         )
         self._index_owners(resource, before, after, gone=change_type is ChangeType.DELETED)
         self.bucket(resource).add_change(change)
-        for tell in self._listeners:
-            tell(change)
+        for listener in self._listeners:
+            listener(change)
         self._commits += 1
         if self._commits % _COMPACT_EVERY == 0:
             self.compact_by_age()
 
     def _index_owners(
-        self, resource: GroupResource, before: Stored | None, after: Stored, *, gone: bool
+        self,
+        resource: GroupResource,
+        before: StoredObject | None,
+        after: StoredObject,
+        *,
+        gone: bool,
     ) -> None:
         if before is not None and before.owners and (gone or before.owners != after.owners):
             for owner in before.owners:

@@ -1,0 +1,1 @@
+"""Admission: ValidatingAdmissionPolicies and validating webhooks."""

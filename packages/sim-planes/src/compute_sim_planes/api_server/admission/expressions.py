@@ -1,0 +1,107 @@
+"""CEL expressions of admission policies, compiled and evaluated with Google's cel-cpp.
+
+An expression that does not compile raises, so that its policy is refused when it is stored, as on a
+real server: stored, it could not be evaluated for any request. Functions are those of the standard
+library and of the extensions for strings and optionals; Kubernetes' own libraries are absent. The
+fields of `object`, `oldObject` and `request` have no declared types, so a mistyped name is an error
+of the evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+# Its stubs lack py.typed and import protobuf, which it does not require: mypy sees `Any`.
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_optional, ext_strings
+
+# Name and expression of each variable that precedes an expression.
+Variables: TypeAlias = tuple[tuple[str, str], ...]
+_INPUTS: Final = ("object", "oldObject", "request")
+_VARIABLE: Final = "variables."
+
+
+class ExpressionError(Exception):
+    """An expression that does not compile, or that has no value for a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled expression."""
+
+    text: str
+    program: cel.Expression
+
+    @property
+    def type_name(self) -> str:
+        """The type of its value; `dyn` where it depends on undeclared fields."""
+        return str(self.program.return_type().name()).lower()
+
+
+@lru_cache(maxsize=1024)
+def compile_expression(text: str, variables: Variables = ()) -> Expression:
+    """Cached per process: every plane of a test gets the same policies."""
+    try:
+        return Expression(text, _environment(variables).compile(text))
+    except RuntimeError as error:
+        status = "INVALID_ARGUMENT"
+        reason = str(error).removeprefix(f"{status}: ").removesuffix(f" [{status}]")
+        raise ExpressionError(f"compilation failed: {reason}") from error
+
+
+@lru_cache(maxsize=256)
+def _environment(variables: Variables) -> cel.Env:
+    """The declarations for an expression: each variable has the type of its own expression."""
+    types: dict[str, cel.Type] = dict.fromkeys(_INPUTS, cel.Type.DYN)
+    for at, (name, text) in enumerate(variables):
+        expression = compile_expression(text, variables[:at])
+        types[f"{_VARIABLE}{name}"] = expression.program.return_type()
+    # The version of the strings library in Kubernetes.
+    extensions = [ext_strings.ExtStrings(2), ext_optional.ExtOptional()]
+    return cel.NewEnv(variables=types, extensions=extensions)
+
+
+class ExpressionInputs:
+    """The values of a request that its expressions read.
+
+    The first expression that reads a value converts it to CEL for all others, so one instance
+    serves every policy that covers the request.
+    """
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._activation = _environment(()).Activation(values)
+
+    def evaluate_variables(self, variables: Iterable[tuple[str, Expression]]) -> ExpressionInputs:
+        """The inputs with the variables that have a value.
+
+        A variable that fails is left out, so that only an expression that reads it fails too.
+        """
+        values = dict(self._values)
+        for name, expression in variables:
+            # New inputs convert the objects again, so they are made only where variables are read.
+            inputs = ExpressionInputs(values) if _VARIABLE in expression.text else self
+            with suppress(ExpressionError):
+                values[f"{_VARIABLE}{name}"] = inputs.evaluate(expression)
+        return ExpressionInputs(values) if len(values) > len(self._values) else self
+
+    def evaluate(self, expression: Expression) -> object:
+        result = expression.program.eval(self._activation)
+        value: object = result.plain_value()
+        if result.type() == cel.Type.ERROR:
+            raise _failure(expression, str(value))
+        return value
+
+    def holds(self, expression: Expression) -> bool:
+        value = self.evaluate(expression)
+        if not isinstance(value, bool):
+            raise _failure(expression, f"expected a bool, not {value!r}")
+        return value
+
+
+def _failure(expression: Expression, reason: str) -> ExpressionError:
+    return ExpressionError(f"expression '{expression.text}' resulted in error: {reason}")

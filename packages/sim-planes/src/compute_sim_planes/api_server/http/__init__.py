@@ -1,0 +1,1 @@
+"""HTTP: server, transport, request parsing, representations and watch streams."""

@@ -1,0 +1,1 @@
+"""Served kinds: built-in kinds, CRDs, object metadata, discovery and OpenAPI documents."""

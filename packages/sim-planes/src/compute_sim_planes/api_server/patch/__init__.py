@@ -1,0 +1,1 @@
+"""Patches: JSON patch, merge patches and server-side apply with managed fields."""

@@ -1,0 +1,1 @@
+"""Structural schemas of CRDs: parsing, pruning, defaulting and validation."""

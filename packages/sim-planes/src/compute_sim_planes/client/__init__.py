@@ -1,0 +1,1 @@
+"""Kubernetes client of the simulated external systems: REST, informers, work queues."""

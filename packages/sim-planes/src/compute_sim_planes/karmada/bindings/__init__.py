@@ -1,0 +1,1 @@
+"""ResourceBindings: placement, scheduler, Works and aggregated status."""

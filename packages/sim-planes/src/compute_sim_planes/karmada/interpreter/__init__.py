@@ -1,0 +1,1 @@
+"""Resource interpreter: customizations with Lua scripts on the hub."""

@@ -1,0 +1,1 @@
+"""Karmada members: connections, health, execution of Works, status of copies."""

@@ -1,0 +1,1 @@
+"""Propagation policies: matching, claims on objects, admission."""

@@ -1,0 +1,1 @@
+"""Projects: provisioning, default grants and deletion."""

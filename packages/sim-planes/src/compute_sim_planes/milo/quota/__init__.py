@@ -1,0 +1,1 @@
+"""Quota: registrations, grants, claims, their evaluation and the buckets."""

@@ -1,0 +1,1 @@
+"""Oracles: checks over the recorded history or the final state of a run."""

@@ -1,0 +1,1 @@
+"""Clocks, identities and the virtual event loop."""
