@@ -1,6 +1,6 @@
-"""NSO's delivery of Networks into cells, which is no part of what sim-planes emulates of NSO.
+"""Delivery of project Networks into cells, a part of NSO that sim-planes does not simulate.
 
-Stands on the client port of sim-planes, so that it works beside real servers too.
+It uses the client of sim-planes and works on real servers too.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from contextlib import aclosing
 from typing import Final
 
 from compute_api_types.names import parse_hub_namespace
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.client_errors import ApiError
-from compute_sim_planes.following import follow
+from compute_sim_planes.client.errors import ApiError
+from compute_sim_planes.client.reflector import list_and_watch
+from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.json_types import JsonObject, string_at
 from compute_sim_planes.networking import NETWORKS
 
@@ -19,8 +19,9 @@ NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", is_namespaced=
 
 
 class NetworkDelivery:
-    """Brings the Network of a project into the cell's namespace for it, as NSO's own delivery does;
-    what is emulated of NSO in a cell begins with a Network there.
+    """Copies a project's Network into its namespace in the cell.
+
+    The simulated NSO of a cell starts from that Network.
     """
 
     def __init__(self, client: Client, *names: str) -> None:
@@ -28,7 +29,7 @@ class NetworkDelivery:
         self._names = names
 
     async def run(self) -> None:
-        async with aclosing(follow(self._client, NAMESPACES)) as changes:
+        async with aclosing(list_and_watch(self._client, NAMESPACES)) as changes:
             async for seen in changes:
                 namespace = string_at(seen.object, "metadata", "name")
                 going = string_at(seen.object, "metadata", "deletionTimestamp")
@@ -46,6 +47,6 @@ class NetworkDelivery:
             try:
                 await self._client.create(NETWORKS, wanted)
             except ApiError as refused:
-                # It is there already; or the namespace has just begun to go, or is gone.
+                # It exists already; or the namespace is terminating, or gone.
                 if refused.status not in {403, 404, 409}:
                     raise

@@ -1,6 +1,6 @@
-"""`./dev demo`: the whole chain on embedded planes, in a minute; `--help` tells the options.
+"""`./dev demo`: the demo on embedded planes; `--help` lists the options.
 
-Only the beginning is here: whoever interrupts while modules are still being read sees no trace.
+Only the start is here, so that an interrupt during the imports prints no traceback.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import signal
 import sys
 from types import FrameType
 
-INTERRUPTED = 130  # what a shell calls a program ended by Ctrl-C
+INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Nothing was begun yet, so nothing is to be taken down."""
+    """Nothing was started yet, so there is nothing to stop."""
     del number, frame
     sys.exit(INTERRUPTED)
 

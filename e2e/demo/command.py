@@ -1,7 +1,7 @@
 """The command `./dev demo`: its options, and how a run ends.
 
-Exit code 0 when everything was shown; 1 when something failed, with what failed and where the logs
-are; 2 for options nobody knows; 128 and the signal's number when it was interrupted.
+Exit code 0 if everything was shown; 1 after a failure, with its cause and the place of the logs; 2
+for unknown options; 128 plus the signal's number after an interrupt.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from e2e.demo.backend import DemoBackend, DemoError
+from e2e.demo.environment import EmbeddedEnvironment
 from e2e.demo.picture import Progress
 from e2e.demo.recording import record
-from e2e.demo.scene import DemoError, Scene
 from e2e.demo.screen import Screen
-from e2e.demo.stage import Stage
 from e2e.demo.story import Story
-from e2e.planes.errors import PlanesError
+from e2e.harness.errors import PlanesError
 
 FAILED: Final = 1
 SIGNALLED: Final = 128
 FURTHER: Final = (
     "README.md                      what this is, and how it is installed",
-    "docs/architecture.md           who writes what on which plane",
+    "docs/architecture.md           which component writes what, and where",
     "./dev demo --keep              planes stay up, for kubectl",
     "./dev test                     every check that needs Python alone",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the command line says."""
+class DemoOptions:
+    """The parsed command line."""
 
     planes: str
     is_kept: bool
     is_recorded: bool
 
 
-def parse(arguments: Sequence[str] | None) -> Chosen:
+def parse(arguments: Sequence[str] | None) -> DemoOptions:
     parser = argparse.ArgumentParser(
-        prog="./dev demo", description="The whole chain at work, told in a minute."
+        prog="./dev demo",
+        description="Both operators at work on embedded or real planes, shown in a minute.",
     )
     parser.add_argument(
         "--planes", choices=("embedded", "real"), default="embedded",
@@ -57,12 +58,12 @@ def parse(arguments: Sequence[str] | None) -> Chosen:
     parser.add_argument(
         "--record", action="store_true", help="put the output of this run into README.md"
     )
-    found = parser.parse_args(arguments)
-    return Chosen(found.planes, found.keep, found.record)
+    parsed = parser.parse_args(arguments)
+    return DemoOptions(parsed.planes, parsed.keep, parsed.record)
 
 
-class Playhouse(Scene, Protocol):
-    """A scene with a building around it."""
+class DemoEnvironment(DemoBackend, Protocol):
+    """A `DemoBackend` with logs and a kubeconfig."""
 
     @property
     def logs(self) -> Path: ...
@@ -72,7 +73,9 @@ class Playhouse(Scene, Protocol):
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM: the first ends the work; cleaning up is not disturbed."""
+    """Ctrl-C and SIGTERM: the first one cancels the run; further ones do not disturb the
+    cleanup.
+    """
 
     def __init__(self) -> None:
         self.number = 0
@@ -86,16 +89,16 @@ class Interrupts:
             self._task.cancel()
 
 
-async def show(chosen: Chosen, screen: Screen) -> int:
-    """Tells the story, and how it ended."""
+async def show(chosen: DemoOptions, screen: Screen) -> int:
+    """Runs the story and prints how it ended."""
     interrupts = Interrupts()
     screen.title(
         f"Compute Federation on {chosen.planes} planes: the management operator and the cell "
         "operators of DFW and ORD, each a process, with the configuration and rights we ship"
     )
     try:
-        async with open_house(chosen, screen) as house:
-            await tell(chosen, screen, house)
+        async with open_environment(chosen, screen) as environment:
+            await run_story(chosen, screen, environment)
     except asyncio.CancelledError:
         screen.clear()
         if chosen.is_kept and screen.has_ended:
@@ -106,48 +109,52 @@ async def show(chosen: Chosen, screen: Screen) -> int:
     return 0
 
 
-def open_house(chosen: Chosen, screen: Screen) -> AbstractAsyncContextManager[Playhouse]:
+def open_environment(
+    chosen: DemoOptions, screen: Screen
+) -> AbstractAsyncContextManager[DemoEnvironment]:
     def report(done: int, total: int, what: str) -> None:
         screen.draw([], Progress(done, total, what, screen.elapsed))
 
     if chosen.planes == "real":
-        # Only then: it needs what only the real planes need.
-        from e2e.demo.real import RealHouse
+        # Imported here only, because it needs the dependencies of real planes.
+        from e2e.demo.real import RealDemoEnvironment
 
-        return RealHouse(report)
-    return Stage(report)
+        return RealDemoEnvironment(report)
+    return EmbeddedEnvironment(report)
 
 
-async def tell(chosen: Chosen, screen: Screen, house: Playhouse) -> None:
+async def run_story(chosen: DemoOptions, screen: Screen, environment: DemoEnvironment) -> None:
     screen.say(f"Up after {screen.elapsed.total_seconds():.1f} s.")
-    story = Story(house, screen)
+    story = Story(environment, screen)
     try:
-        await story.tell()
+        await story.run()
     except (DemoError, PlanesError) as failure:
         failure.add_note(f"while: {story.step}")
-        failure.add_note(f"logs: {house.logs}")
+        failure.add_note(f"logs: {environment.logs}")
         raise
-    screen.title("What is left, and how to look further")
+    screen.title("Next steps")
     beside = "until Ctrl-C" if chosen.is_kept else "and ends with this demo"
-    screen.say(f"Workload api in project {house.places[1].project} runs {beside}.")
+    screen.say(
+        f"Workload api in project {environment.project_namespaces[1].project} runs {beside}."
+    )
     for line in FURTHER:
         screen.show(line)
     screen.say(f"All shown in {screen.elapsed.total_seconds():.1f} s.")
     screen.has_ended = True
     if chosen.is_kept:
-        await keep(screen, house)
+        await keep_running(screen, environment)
 
 
-async def keep(screen: Screen, house: Playhouse) -> None:
-    """Stays until Ctrl-C, or until something falls over."""
+async def keep_running(screen: Screen, environment: DemoEnvironment) -> None:
+    """Waits until Ctrl-C, or until a process ends."""
     screen.title("Planes and operators stay up until Ctrl-C")
-    second = house.places[1]
-    screen.show(f"export KUBECONFIG={house.kubeconfig}")
+    second = environment.project_namespaces[1]
+    screen.show(f"export KUBECONFIG={environment.kubeconfig}")
     kinds = "workloads,workloaddeployments,instances"
     screen.show(f"kubectl --context {second.project} -n {second.namespace} get {kinds}")
     screen.show("kubectl config get-contexts")
     while True:
-        house.check()
+        environment.check()
         await asyncio.sleep(1)
 
 
@@ -159,11 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code == 0 and chosen.is_recorded:
             record(screen.transcript)
     except (DemoError, PlanesError) as failure:
-        # The last words of a process are long: what failed and where to look comes before them.
+        # A process's last lines are long, so failure and log folder come before them.
         first, *words = str(failure).splitlines()
         lines = [first, *getattr(failure, "__notes__", ()), *words]
     except OSError as failure:
-        # A full disk, a forbidden folder: the world's, not ours.
+        # A full disk or a forbidden folder is no fault of the demo.
         lines = [f"{failure.filename or 'the machine'}: {failure.strerror or failure}"]
     else:
         return code

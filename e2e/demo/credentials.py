@@ -1,7 +1,7 @@
-"""Who is known on which plane of the demo, and the kubeconfigs that prove it.
+"""Tokens and kubeconfigs of the demo's users and operators.
 
-Identities are those of `docs/spec/operations.md` 5. Every plane has a table of tokens of its own:
-who is known on one is nobody on another. Files are readable for their owner alone.
+Identities are those of `docs/spec/operations.md` 5. Each plane has its own token table, so a token
+of one plane is invalid on the others. Files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from compute_sim_planes.api_server.identity import ADMIN, Tokens, User, authenticated
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens, User, authenticated
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
-from e2e.backends.rights import CELL_USER, MANAGEMENT_USER
+from e2e.harness.deploy.rights import CELL_USER, MANAGEMENT_USER
 
 
 class Credentials:
-    """Tokens by plane; whoever asks for one twice gets two."""
+    """Tokens by plane; each call issues a new one."""
 
     def __init__(self) -> None:
         self.admin = secrets.token_urlsafe(32)
         self._tables: dict[str, Tokens] = {}
 
     def of(self, plane: str) -> Tokens:
-        """The table that a plane authenticates by."""
+        """The table by which a plane authenticates."""
         return self._tables.setdefault(plane, Tokens({self.admin: ADMIN}))
 
     def issue(self, plane: str, user: User) -> str:
@@ -36,12 +36,12 @@ def management_user() -> User:
 
 
 def cell_user(cell: str, *, is_home: bool) -> User:
-    """A cell's operator is its ServiceAccount at home and `compute:cell:…` everywhere else."""
+    """A cell operator is its ServiceAccount at home and `compute:cell:…` on other planes."""
     return authenticated(CELL_USER if is_home else f"compute:cell:{cell}")
 
 
 def credential_path(folder: Path, operator: str, plane: str) -> Path:
-    """Where the kubeconfig of an operator for a plane lies."""
+    """Path of an operator's kubeconfig for a plane."""
     return folder / "operators" / f"{operator}.{plane}.yaml"
 
 

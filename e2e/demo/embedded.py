@@ -1,15 +1,15 @@
-"""The planes of the demo, as one process: `python -m e2e.demo.embedded FOLDER PORT`.
+"""The planes of the demo as one process: `python -m e2e.demo.embedded FOLDER PORT`.
 
 ```
 server            /                    Milo: the root, and each project under Milo's own paths
                   /planes/NAME         home, hub and both cells
-                  /demo/cells/X/VERB   cut and heal, for the stage alone
+                  /demo/cells/X/VERB   cut and heal, for the demo only
 an uplink a cell  /, /planes/hub       Milo and the hub as that cell's operator reaches them
 ```
 
-TLS, rights as `deploy/` ships them, admission by the operator's webhook at PORT. Karmada, provider
-and NSO work beside them. What an installation would hand out lies in FOLDER when `planes.json`
-appears there: a kubeconfig per operator and plane, one for people with a context per plane.
+TLS, the shipped rights, admission by the operator's webhook at PORT; Karmada, provider and NSO run
+in the process too. When `planes.json` appears in FOLDER, the credentials are there: a kubeconfig
+per operator and plane, and one for users with a context per plane.
 """
 
 from __future__ import annotations
@@ -25,29 +25,28 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types import labels
-from compute_sim_planes.api_server.answers import answer_json, answer_text
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
-from compute_sim_planes.api_server.identity import ADMIN, User
+from compute_sim_planes.api_server.admission.webhook_clients import HttpWebhooks
+from compute_sim_planes.api_server.authz.identity import ADMIN, User
+from compute_sim_planes.api_server.http.responses import json_response, text_response
+from compute_sim_planes.api_server.http.server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.http.transport import Response
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
-from compute_sim_planes.api_server.transport import Answer
-from compute_sim_planes.api_server.webhook_callers import HttpWebhooks
-from compute_sim_planes.cell_policies import make_forms
 from compute_sim_planes.certificates import make_server_files
-from compute_sim_planes.client import Client
-from compute_sim_planes.karmada.admission import karmada_amendments
-from compute_sim_planes.karmada.knobs import knobs_of_real_planes
+from compute_sim_planes.client.rest import Client
+from compute_sim_planes.karmada.options import real_plane_options
+from compute_sim_planes.karmada.policies.admission import karmada_amendments
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
-from compute_sim_planes.networking import NetworkServices, NsoKnobs
-from compute_sim_planes.provider import Provider, ProviderKnobs
+from compute_sim_planes.networking import NetworkServices, NsoOptions
+from compute_sim_planes.provider import Provider, ProviderOptions
+from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 from e2e.backends.network_delivery import NetworkDelivery
-from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT
-from e2e.backends.sim.neighbours import KARMADA, NSO, PROVIDER
+from e2e.backends.sim.external import KARMADA, NSO, PROVIDER
 from e2e.demo import installing
+from e2e.demo.backend import CELLS, PROJECT_NAMESPACES
 from e2e.demo.credentials import (
     Credentials,
     cell_user,
@@ -55,20 +54,19 @@ from e2e.demo.credentials import (
     management_user,
     write_credential,
 )
-from e2e.demo.scene import CELLS, PLACES
 from e2e.demo.uplinks import Uplink
-from e2e.documents import NETWORK_NAME
-from e2e.planes.ports import Ports
+from e2e.harness.processes.ports import Ports
+from e2e.world.documents import NETWORK_NAME
+from e2e.world.port import HOME, HUB, MANAGEMENT, ROOT
 
 READY: Final = "planes.json"
 MILO: Final = "milo"
-# Shorter than in a real cell, so that a minute holds the whole story.
+# Shorter than in a real cell, so that the story takes a minute.
 SHORT: Final = timedelta(milliseconds=500)
-CITIES: Final = {cell.name: cell.city for cell in CELLS}
 
 
 class Embedded:
-    """Every plane, and everybody on them who is not ours."""
+    """All planes and external controllers."""
 
     def __init__(self, folder: Path, webhook: int) -> None:
         self._folder = folder
@@ -81,16 +79,16 @@ class Embedded:
         self._milo = self._make_milo(webhook)
         self._planes = {name: self._make(name) for name in (HOME, *(c.name for c in CELLS))}
         self._planes[HUB] = self._make_hub()
-        parts = KarmadaParts(self._clock, self._identities, knobs_of_real_planes())
+        parts = KarmadaParts(self._clock, self._identities, real_plane_options())
         self._karmada = Karmada(self._planes[HUB].connect(KARMADA), parts)
         self._uplinks = {cell.name: self._make_uplink() for cell in CELLS}
         self._server = HttpServer(self._routes(), tls=self._files.context())
         self._work: list[asyncio.Task[None]] = []
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- life cycle ------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Everything is installed and works; then `planes.json` says so."""
+        """Installs and starts everything, then writes `planes.json`."""
         await self._milo.start()
         await installing.install_root(self._milo.planes.root, self._authority)
         await installing.install_home(self._planes[HOME])
@@ -118,10 +116,10 @@ class Embedded:
         self._ports.close()
 
     async def failure(self) -> None:
-        """Returns never; raises what a neighbour died of."""
+        """Never returns; raises the exception that ended an external controller."""
         await asyncio.gather(*self._work)
 
-    # --- building --------------------------------------------------------------------------------
+    # --- planes ----------------------------------------------------------------------------------
 
     def _make_milo(self, webhook: int) -> Milo:
         address = f"https://127.0.0.1:{webhook}"
@@ -131,54 +129,49 @@ class Embedded:
                 self._identities,
                 tokens=self._credentials.of(ROOT),
                 webhooks=HttpWebhooks({installing.WEBHOOK: address}),
-                policies=make_forms(CITIES),
             )
         )
 
     def _make(self, name: str) -> Plane:
         tokens = self._credentials.of(name)
-        parts = PlaneParts(
-            self._clock, self._identities, tokens=tokens, policies=make_forms(CITIES)
-        )
-        return Plane(name, parts)
+        return Plane(name, PlaneParts(self._clock, self._identities, tokens=tokens))
 
     def _make_hub(self) -> Plane:
         parts = PlaneParts(
             self._clock,
             self._identities,
             tokens=self._credentials.of(HUB),
-            policies=make_forms(CITIES),
             amendments=karmada_amendments(self._identities),
         )
         return Plane(HUB, parts)
 
     def _make_uplink(self) -> Uplink:
         routes = PrefixRoutes()
-        routes.add("", self._milo.front)
+        routes.add("", self._milo.router)
         routes.add(f"/planes/{HUB}", self._planes[HUB])
         return Uplink(routes, self._files.context(), self._ports.reserve())
 
     def _routes(self) -> PrefixRoutes:
         routes = PrefixRoutes()
-        routes.add("", self._milo.front)
+        routes.add("", self._milo.router)
         for name, plane in self._planes.items():
             routes.add(f"/planes/{name}", plane)
         routes.add("/demo", Control(self))
         return routes
 
-    # --- filling ---------------------------------------------------------------------------------
+    # --- objects ---------------------------------------------------------------------------------
 
     async def _add_projects(self) -> None:
-        for place in PLACES:
+        for place in PROJECT_NAMESPACES:
             await self._milo.add_project(place.project)
-            await installing.furnish(self._milo.planes.at(place.project), place)
+            await installing.prepare_project(self._milo.planes.at(place.project), place)
 
     async def _join_cells(self) -> None:
         for cell in CELLS:
             self._start(Provider(self._client(cell.name, PROVIDER), self._clock, _slowly()).run())
             nso = self._client(cell.name, NSO)
-            knobs = NsoKnobs(context_delay=SHORT, binding_retry=SHORT)
-            self._start(NetworkServices(nso, self._clock, knobs).run())
+            options = NsoOptions(context_delay=SHORT, binding_retry=SHORT)
+            self._start(NetworkServices(nso, self._clock, options).run())
             self._start(NetworkDelivery(nso, NETWORK_NAME).run())
         await asyncio.gather(*(self._join(cell.name, cell.city) for cell in CELLS))
 
@@ -192,7 +185,7 @@ class Embedded:
     def _start(self, work: Coroutine[object, object, None]) -> None:
         self._work.append(asyncio.create_task(work))
 
-    # --- handing out -----------------------------------------------------------------------------
+    # --- credentials -----------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
         hub = f"/planes/{HUB}"
@@ -216,7 +209,7 @@ class Embedded:
         write_credential(path, server, token, self._authority)
 
     def _announce(self) -> None:
-        servers = {place.project: project_path(place.project) for place in PLACES}
+        servers = {place.project: project_path(place.project) for place in PROJECT_NAMESPACES}
         servers |= {name: f"/planes/{name}" for name in (HUB, *(cell.name for cell in CELLS))}
         servers |= {ROOT: "", HOME: f"/planes/{HOME}"}
         admin, url = self._credentials.admin, self._server.url
@@ -224,13 +217,13 @@ class Embedded:
             Context(name, f"{url}{path}", admin, self._authority) for name, path in servers.items()
         ]
         write_kubeconfig(self._folder / "kubeconfig", contexts)
-        said = {"url": url, "token": admin, "servers": servers}
+        announced = {"url": url, "token": admin, "servers": servers}
         draft = self._folder / f"{READY}.draft"
-        draft.touch(mode=0o600)  # it holds a token
-        draft.write_text(json.dumps(said), "utf-8")
-        draft.rename(self._folder / READY)  # whoever sees it sees all of it
+        draft.touch(mode=0o600)  # it contains a token
+        draft.write_text(json.dumps(announced), "utf-8")
+        draft.rename(self._folder / READY)  # atomic: a reader sees the complete file
 
-    # --- what the stage may ask ------------------------------------------------------------------
+    # --- commands of the demo --------------------------------------------------------------------
 
     async def cut(self, cell: str) -> None:
         await self._uplinks[cell].cut()
@@ -248,33 +241,33 @@ class Embedded:
 
 
 class Control:
-    """`POST /cells/NAME/cut` and `/heal`, for whoever has the administrator's token."""
+    """`POST /cells/NAME/cut` and `/heal`, with the administrator's token."""
 
     def __init__(self, embedded: Embedded) -> None:
         self._embedded = embedded
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        del body  # the path says everything
+    ) -> Response:
+        del body  # the path is the whole command
         if not self._embedded.is_admin(headers):
-            return answer_text("not yours to ask\n", 401)
+            return text_response("not yours to ask\n", 401)
         match (method, *target.strip("/").split("/")):
             case ("POST", "cells", name, "cut") if self._embedded.has_cell(name):
                 await self._embedded.cut(name)
             case ("POST", "cells", name, "heal") if self._embedded.has_cell(name):
                 await self._embedded.heal(name)
             case _:
-                return answer_text(f"nobody answers {method} {target}\n", 404)
-        return answer_json({})
+                return text_response(f"no such command: {method} {target}\n", 404)
+        return json_response({})
 
 
-def _slowly() -> ProviderKnobs:
-    return ProviderKnobs(start_delay=SHORT, stop_delay=SHORT)
+def _slowly() -> ProviderOptions:
+    return ProviderOptions(start_delay=SHORT, stop_delay=SHORT)
 
 
 async def serve(folder: Path, webhook: int) -> None:
-    """Until SIGTERM."""
+    """Serves until SIGTERM."""
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     embedded = Embedded(folder, webhook)

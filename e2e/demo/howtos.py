@@ -1,14 +1,14 @@
-"""Runs the commands of the how-tos in a world that is like the one they are about.
+"""Runs the commands of the how-tos on planes like those they describe.
 
 ```
 milo · management · hub · dfw-1 · ord-1 · acme    the demo's planes and operators, by context
-iad-1 · single                                    clusters on which nothing of ours is yet
+iad-1 · single                                    clusters without anything of ours
 ```
 
-`kubectl` is the stock one; its home is the world's folder, and so is the folder that commands run
-in, with `deploy/` as it ships and the files that an installation brings. Pods do not run here: a
-Deployment counts as rolled out once it was applied. A kubectl command that prints nothing has
-failed. Nothing outside the folder is touched.
+`kubectl` is a standard one; home and working directory are the run's folder, with `deploy/` as it
+ships and the files that an installation has. Pods do not run: a Deployment counts as rolled out
+once it was applied. A kubectl command without output counts as failed. Nothing outside the folder
+is changed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ import orjson
 import yaml
 
 from compute_api_types.wire import JsonObject, JsonValue
-from compute_operator_kit.strict_yaml import parse_document
-from e2e.backends.port import ORD, Call
+from compute_operator_kit.config.strict_yaml import parse_document
+from e2e.demo.backend import PROJECT_NAMESPACES, UserClient
+from e2e.demo.environment import SYSTEM, TREE, EmbeddedEnvironment
 from e2e.demo.predecessor import OPERATORS, install_predecessor
-from e2e.demo.scene import PLACES, Hands
-from e2e.demo.stage import SYSTEM, TREE, Stage
-from e2e.documents import a_placement, a_workload
-from e2e.kinds import INSTANCE
-from e2e.objects import name_of, objects_at, text_at, value_at
-from e2e.planes.binaries import PLANES
-from e2e.planes.process import Command, ManagedProcess
-from e2e.planes.store import Store
-from e2e.planes.waiting import until
+from e2e.harness.access.waiting import until
+from e2e.harness.processes.process import Command, ManagedProcess
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl
+from e2e.world.documents import a_placement, a_workload
+from e2e.world.kinds import INSTANCE
+from e2e.world.objects import name_of, objects_at, text_at, value_at
+from e2e.world.port import ORD, PlaneRequest
 
 FRESH: Final = ("iad-1", "single")
-# What people call planes in the how-tos, and the demo's names of them.
+# Context names in the how-tos, and the demo's names of the planes.
 NAMES: Final = {"milo": "root", "management": "home"}
 PATIENCE: Final = timedelta(minutes=2)
 ROLLED_EVERY: Final = timedelta(seconds=1)
@@ -55,9 +54,8 @@ LAST: Final = (
     SWITCH,
 )
 Say = Callable[[str], None]
-# kubectl ends with 0 also where nothing matches a selector, and a page would show a command that
-# shows nothing; `--ignore-not-found` states that this may be so. Its output goes on as it was, to a
-# pipe, a file or a variable.
+# kubectl exits with 0 if a selector matches nothing, so a command that shows nothing would pass;
+# `--ignore-not-found` permits that. The output is passed on to a pipe, a file or a variable.
 PRINTING: Final = """kubectl() {
   local printed status=0
   printed=$(command kubectl "$@"; code=$?; echo .; exit $code) || status=$?
@@ -71,7 +69,7 @@ PRINTING: Final = """kubectl() {
   return $status
 }
 """
-# What a page looks at and the world does not bring about by itself.
+# Objects that a page reads and the planes do not create.
 A_POD: Final[JsonObject] = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -95,7 +93,7 @@ A_WARNING: Final[JsonObject] = {
 
 
 class ShownCommand(Protocol):
-    """One thing that a page shows (`tools.doc_blocks.Shown`)."""
+    """One command or file on a page (`tools.doc_blocks.Shown`)."""
 
     @property
     def page(self) -> str: ...
@@ -110,30 +108,22 @@ class ShownCommand(Protocol):
 
 
 def run_how_tos(shown: Sequence[ShownCommand], say: Say) -> list[str]:
-    """What failed; what is shown is run page by page, those that take something away last."""
+    """Runs commands page by page, pages that delete something last; returns the failures."""
     wanted = [one for one in shown if one.kind in {"script", "inline", "file"}]
     if not wanted:
         return []
     kubectl = find_kubectl()
     if kubectl is None:
         for one in wanted:
-            say(f"{one.place}: not run, no kubectl is to be had: `./dev planes` builds one")
+            say(f"{one.place}: not run, {NO_KUBECTL}")
         return []
     return asyncio.run(_run(wanted, kubectl, say))
 
 
-def find_kubectl() -> Path | None:
-    """The one that was built with the planes, else whichever the user has."""
-    store = Store.of_user()
-    built = next(store.path_of(binary) for binary in PLANES if binary.name == "kubectl")
-    found = shutil.which("kubectl")
-    return built if built.exists() else Path(found) if found else None
-
-
 async def _run(wanted: Sequence[ShownCommand], kubectl: Path, say: Say) -> list[str]:
     async with AsyncExitStack() as stack:
-        stage = await stack.enter_async_context(Stage(_tell_nobody))
-        world = World(stage, kubectl)
+        environment = await stack.enter_async_context(EmbeddedEnvironment(_no_progress))
+        world = HowToEnvironment(environment, kubectl)
         await world.open(stack)
         failures: list[str] = []
         for page, commands in _by_page(wanted):
@@ -143,8 +133,8 @@ async def _run(wanted: Sequence[ShownCommand], kubectl: Path, say: Say) -> list[
     return failures
 
 
-def _tell_nobody(done: int, total: int, what: str) -> None:
-    """How far the planes are: nobody waits at a screen."""
+def _no_progress(done: int, total: int, what: str) -> None:
+    """Progress of the planes' start, which is not shown."""
 
 
 def _by_page(wanted: Sequence[ShownCommand]) -> Iterator[tuple[str, list[ShownCommand]]]:
@@ -156,25 +146,25 @@ def _by_page(wanted: Sequence[ShownCommand]) -> Iterator[tuple[str, list[ShownCo
 
 
 @dataclass(slots=True)
-class World:
-    """See the module's text."""
+class HowToEnvironment:
+    """Planes and files for the commands."""
 
-    stage: Stage
+    environment: EmbeddedEnvironment
     kubectl: Path
     _fresh: JsonObject = field(default_factory=dict[str, JsonValue])
-    # Whether a Deployment of ours that is applied starts its operator.
+    # Whether applying one of our Deployments starts its operator.
     _is_switching: bool = False
 
     @property
     def folder(self) -> Path:
-        return self.stage.run.path / "howto"
+        return self.environment.run.path / "howto"
 
     @property
     def kubeconfig(self) -> Path:
         return self.folder / ".kube" / "config"
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Planes on which nothing is, files that an installation brings, a Workload to look at."""
+        """Opens empty planes, writes the installation's files and creates a Workload."""
         (self.folder / ".kube").mkdir(parents=True)
         (self.folder / "deploy").symlink_to(TREE / "deploy")
         await self._open_fresh_planes(stack)
@@ -182,20 +172,22 @@ class World:
         self._write_files()
         rolling = asyncio.create_task(self._roll_out())
         stack.push_async_callback(_end, rolling)
-        project = Hands(self.stage, PLACES[0].project, PLACES[0].namespace)
-        await self.stage.set_grant(PLACES[0].project, 100)
+        project = UserClient(
+            self.environment, PROJECT_NAMESPACES[0].project, PROJECT_NAMESPACES[0].namespace
+        )
+        await self.environment.set_grant(PROJECT_NAMESPACES[0].project, 100)
         await project.create(a_workload("web", a_placement("default", "DFW")))
 
         async def is_shown() -> bool:
-            """Instances come to the project by another way than the status that counts them."""
+            """The projection reaches the project later than the status that counts it."""
             return bool(await project.list(INSTANCE))
 
-        await until("Instances of web in the project", is_shown, check=self.stage.check)
+        await until("Instances of web in the project", is_shown, check=self.environment.check)
 
     async def prepare(self, page: str) -> None:
-        """What must be so before a page is followed."""
+        """Establishes what a page presupposes."""
         is_of_user = page.endswith("debug-a-workload.md")
-        self._choose_context(PLACES[0].project if is_of_user else "single")
+        self._choose_context(PROJECT_NAMESPACES[0].project if is_of_user else "single")
         if page.endswith("add-a-city.md"):
             cluster = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster"}
             await self._apply(
@@ -206,13 +198,13 @@ class World:
         if page.endswith("ComputeObjectsQuarantined.md"):
             await self._apply("hub", A_WARNING)
         if page.endswith("runbooks/decommission-cell.md"):
-            await self.stage.cut_off(ORD)  # it never returns
+            await self.environment.cut_off(ORD)  # a permanently lost cell
         if page == SWITCH:
-            await install_predecessor(self.stage)
+            await install_predecessor(self.environment)
             self._is_switching = True
 
     async def run(self, one: ShownCommand, say: Say) -> list[str]:
-        """Writes a file, or runs a command as a reader would; what went wrong."""
+        """Writes a file, or runs a command as a reader would; returns the problems."""
         if one.kind == "file":
             path = self.folder / one.note
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +219,7 @@ class World:
         return [f"{one.place}: exited {done.returncode}: {words}"]
 
     def _shell(self, script: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        # What a reader would type, so a shell it is; the text is our own.
+        # A reader types it into a shell; the text is our own.
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", PRINTING + script],
             cwd=self.folder,
@@ -244,10 +236,10 @@ class World:
         path = (str(self.kubectl.parent), str(ours), os.environ.get("PATH", os.defpath))
         return {"PATH": os.pathsep.join(path), "HOME": str(self.folder)}
 
-    # --- furnishing ------------------------------------------------------------------------------
+    # --- preparation -----------------------------------------------------------------------------
 
     async def _open_fresh_planes(self, stack: AsyncExitStack) -> None:
-        path = self.stage.run.path / "fresh.kubeconfig"
+        path = self.environment.run.path / "fresh.kubeconfig"
         words = [word for name in FRESH for word in ("--plane", name)]
         arguments = ("-m", "compute_sim_planes", "--kubeconfig", str(path), *words)
         command = Command(
@@ -257,14 +249,14 @@ class World:
         async def announced() -> bool:
             return path.exists() and bool(path.read_text("utf-8"))
 
-        planes = ManagedProcess(command, self.stage.run, announced)
+        planes = ManagedProcess(command, self.environment.run, announced)
         stack.push_async_callback(planes.stop)
         await planes.up()
         self._fresh = yaml.safe_load(path.read_text("utf-8"))
 
     def _write_kubeconfigs(self) -> None:
-        """One for people with every context, and one per far plane for the command of 8.1."""
-        own: JsonObject = yaml.safe_load(self.stage.kubeconfig.read_text("utf-8"))
+        """One for users with every context, and one per remote plane for the command of 8.1."""
+        own: JsonObject = yaml.safe_load(self.environment.kubeconfig.read_text("utf-8"))
         contexts = {**_contexts_of(own), **_contexts_of(self._fresh)}
         for name, known_as in NAMES.items():
             contexts[name] = contexts.pop(known_as)
@@ -280,8 +272,8 @@ class World:
         self.kubeconfig.write_text(yaml.safe_dump(document), "utf-8")
 
     def _write_files(self) -> None:
-        """Certificates that an installation brings; a page may make others over them."""
-        pki = self.stage.run.path / "pki"
+        """Certificates of an installation; a page may overwrite them."""
+        pki = self.environment.run.path / "pki"
         for name in ("tls.crt", "webhook.crt"):
             shutil.copy(pki / "server.crt", self.folder / name)
         for name in ("tls.key", "webhook.key"):
@@ -289,7 +281,7 @@ class World:
         shutil.copy(pki / "ca.crt", self.folder / "ca.crt")
 
     def _accompany(self, overlay: Path) -> None:
-        """What an overlay of the page names beside itself."""
+        """Writes the files that an overlay on a page refers to."""
         for name in ("hub", "milo"):
             shutil.copy(self.folder / "ca.crt", overlay / f"{name}-ca.crt")
 
@@ -299,10 +291,10 @@ class World:
         if done.returncode:
             raise RuntimeError(f"preparing a how-to: {done.stderr}")
 
-    # --- pods that do not run --------------------------------------------------------------------
+    # --- Deployments without pods ----------------------------------------------------------------
 
     async def _roll_out(self) -> None:
-        """Says of every Deployment what a cluster says once its pods are ready."""
+        """Sets the status of every Deployment to that of a finished rollout."""
         while True:
             for context in ("management", "dfw-1"):
                 plane = NAMES.get(context, context)
@@ -311,43 +303,45 @@ class World:
 
     async def _roll_out_on(self, plane: str) -> None:
         path = "/apis/apps/v1/deployments"
-        listed = await self.stage.send(plane, "kubelet", Call("GET", path))
-        for found in objects_at(listed.body, "items"):
-            generation = value_at(found, "metadata", "generation")
-            if value_at(found, "status", "observedGeneration") == generation:
+        listed = await self.environment.send(plane, "kubelet", PlaneRequest("GET", path))
+        for deployment in objects_at(listed.body, "items"):
+            generation = value_at(deployment, "metadata", "generation")
+            if value_at(deployment, "status", "observedGeneration") == generation:
                 continue
-            await self._launch(plane, found)
-            count = value_at(found, "spec", "replicas") or 1
+            await self._launch(plane, deployment)
+            count = value_at(deployment, "spec", "replicas") or 1
             counters = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
             status: JsonObject = {
                 "observedGeneration": generation,
                 **dict.fromkeys(counters, count),
             }
-            namespace, name = (text_at(found, "metadata", key) for key in ("namespace", "name"))
+            namespace, name = (
+                text_at(deployment, "metadata", key) for key in ("namespace", "name")
+            )
             target = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status"
             merge = "application/merge-patch+json"
-            await self.stage.send(
-                plane, "kubelet", Call("PATCH", target, {"status": status}, merge)
+            await self.environment.send(
+                plane, "kubelet", PlaneRequest("PATCH", target, {"status": status}, merge)
             )
 
     async def _launch(self, plane: str, deployment: JsonObject) -> None:
-        """The operator of a Deployment of ours, with the configuration that was applied beside it;
-        only where a page is about its coming.
+        """Starts the operator of one of our Deployments with the applied configuration, if the page
+        is about it.
         """
         where, operator, config = OPERATORS.get(name_of(deployment), ("", "", ""))
         if not self._is_switching or where != plane:
             return
         if value_at(deployment, "spec", "replicas") == 0:
-            await self.stage.halt(operator)
+            await self.environment.halt(operator)
             return
         target = f"/api/v1/namespaces/{SYSTEM}/configmaps/{config}"
-        found = await self.stage.send(plane, "kubelet", Call("GET", target))
-        applied = parse_document(text_at(found.body, "data", "config.yaml"))
-        await self.stage.launch(operator, applied)
+        config_map = await self.environment.send(plane, "kubelet", PlaneRequest("GET", target))
+        applied = parse_document(text_at(config_map.body, "data", "config.yaml"))
+        await self.environment.launch(operator, applied)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Ends what never ends by itself; what it failed of is the cause of what failed after it."""
+    """Cancels an endless task; its own failure is raised as the cause of later ones."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

@@ -1,7 +1,7 @@
-"""What an administrator puts on the planes of the demo: `deploy/` as it ships, and the projects.
+"""Installs `deploy/` and the projects on the demo's planes, as an administrator would.
 
-What an installation must say itself is said here: who signed the webhook's certificate, the
-bindings of each cell, the cities there are.
+It sets the values that each installation sets: the CA of the webhook, the bindings of each cell,
+and the Locations.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from compute_api_types.wire import JsonObject
+from compute_sim_planes.api_server.admission.webhook_clients import ServiceReference
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.webhook_callers import Service
-from e2e.backends.port import Cell, Place
-from e2e.backends.shipped import cell_bindings, definitions, manifests
-from e2e.demo.scene import CELLS
-from e2e.documents import NETWORK_NAME, a_location, a_network
-from e2e.objects import object_at, objects_at, text_at
+from e2e.demo.backend import CELLS
+from e2e.harness.deploy.shipped import cell_bindings, definitions, manifests
+from e2e.world.documents import NETWORK_NAME, a_location, a_network
+from e2e.world.objects import object_at, objects_at, text_at
+from e2e.world.port import Cell, ProjectNamespace
 
-WEBHOOK: Final = Service("compute-system", "compute-webhook", 443)
+WEBHOOK: Final = ServiceReference("compute-system", "compute-webhook", 443)
 
 
 async def install_root(root: Plane, authority: bytes) -> None:
@@ -47,14 +47,14 @@ async def install_cell(plane: Plane, cell: Cell) -> None:
     await _install(plane, [a_location(cell.city)])
 
 
-async def furnish(project: Plane, place: Place) -> None:
-    """A network for the Workloads to come, and the cities they may name."""
+async def prepare_project(project: Plane, place: ProjectNamespace) -> None:
+    """Creates the network for later Workloads and the Locations that they may name."""
     documents = [a_network(NETWORK_NAME, place.namespace)]
     await _install(project, [*documents, *(a_location(cell.city) for cell in CELLS)])
 
 
 async def _install(plane: Plane, documents: Iterable[JsonObject]) -> None:
-    """What the plane serves of it: pods and their like need a cluster, not an API server."""
+    """Applies the documents of kinds that a plain API server serves; Deployments need a cluster."""
     served = [
         one
         for one in documents
@@ -64,7 +64,7 @@ async def _install(plane: Plane, documents: Iterable[JsonObject]) -> None:
 
 
 def _with_authority(document: JsonObject, authority: bytes) -> JsonObject:
-    """The patch `caBundle` that `deploy/milo` leaves to the installation."""
+    """The `caBundle` patch that `deploy/milo` leaves to the installation."""
     if text_at(document, "kind") == "ValidatingWebhookConfiguration":
         for webhook in objects_at(document, "webhooks"):
             bundle = base64.b64encode(authority).decode()

@@ -1,6 +1,6 @@
-"""Pictures of a running story, as lines of text that fit a width. Pure.
+"""Tables and progress bars as lines of text that fit a width. Pure.
 
-Only letters every terminal has; nothing here knows colours or moves a cursor.
+ASCII only, without colours and cursor movements, so that every terminal shows them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 NARROWEST: Final = 24
-# Below this the long headings leave no room for a reason.
+# Below this width the long headings leave no room for a reason.
 ROOMY: Final = 60
 CUT: Final = "~"
 LONG: Final = ("city", "desired", "ready", "up-to-date", "reason")
@@ -22,8 +22,8 @@ WIDEST_BAR: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """How a Workload does in one city."""
+class CityRow:
+    """The state of a Workload in one city."""
 
     city: str
     desired: int
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a wait is."""
+    """The state of a wait."""
 
     done: int
     total: int
@@ -48,11 +48,11 @@ class Progress:
 
 
 def fit(line: str, width: int) -> str:
-    """The line, cut where it is too long; a mark tells that it was."""
+    """The line, truncated with a mark if it is too long."""
     return line if len(line) <= width else line[: max(width - len(CUT), 0)] + CUT
 
 
-def render_table(rows: Sequence[Row], width: int) -> list[str]:
+def render_table(rows: Sequence[CityRow], width: int) -> list[str]:
     """A heading and a line per city."""
     width = max(width, NARROWEST)
     heads = LONG if width >= ROOMY else SHORT
@@ -67,26 +67,26 @@ def render_table(rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _aligned(line: tuple[str, ...], widths: Sequence[int]) -> list[str]:
-    """Words to the left, numbers to the right, the reason as it is."""
+    """Words to the left, numbers to the right, the reason unpadded."""
     city, *numbers, reason = line
     padded = [number.rjust(wide) for number, wide in zip(numbers, widths[1:], strict=True)]
     return [city.ljust(widths[0]), *padded, reason]
 
 
 def render_bar(progress: Progress, width: int) -> str:
-    """`[####----] 3/6  4 s  what is waited for`, the bar as long as the width allows."""
+    """`[####----] 3/6  4 s  what is waited for`, with a bar as long as the width allows."""
     width = max(width, NARROWEST)
     total = max(progress.total, 1)
     done = min(max(progress.done, 0), total)
     length = min(WIDEST_BAR, width // 3)
     filled = length * done // total
     bar = "#" * filled + "-" * (length - filled)
-    told = f"[{bar}] {done}/{total}  {progress.elapsed.total_seconds():.0f} s  {progress.what}"
-    return fit(told, width)
+    line = f"[{bar}] {done}/{total}  {progress.elapsed.total_seconds():.0f} s  {progress.what}"
+    return fit(line, width)
 
 
 def render_text(text: str, width: int, indent: str = INDENT) -> list[str]:
-    """A paragraph that is wrapped; words longer than a line are left whole, to be copied."""
+    """A wrapped paragraph; words longer than a line stay whole, so that they can be copied."""
     return textwrap.wrap(
         text,
         max(width, NARROWEST),

@@ -1,8 +1,7 @@
-"""The demo's scene on real planes: the stack and the operators that scenarios run on, for one
-story.
+"""The demo on real planes: the stack and operators of the scenarios, for one story.
 
-Needs the planes' programs (`./dev planes`). What the story leaves goes with the stack, so nothing
-is cleared away object by object.
+Needs the planes' programs (`./dev planes`). The stack is deleted as a whole at the end, so no
+object is deleted by itself.
 """
 
 from __future__ import annotations
@@ -13,67 +12,67 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from e2e.backends.port import HUB, Call, Cell, Needs, Place, Reply
 from e2e.backends.real.backend import RealBackend
-from e2e.backends.real.theatre import Theatre
-from e2e.demo.scene import CELLS, DemoError
-from e2e.demo.stage import Telling
+from e2e.backends.real.environment import RealEnvironment
+from e2e.demo.backend import CELLS, DemoError
+from e2e.demo.environment import ProgressReport
+from e2e.world.port import HUB, Cell, Needs, PlaneRequest, PlaneResponse, ProjectNamespace
 
 NEEDS: Final = Needs(projects=2, cells=CELLS, has_quota=True, is_alone=True)
 
 
-class Guest(RealBackend):
-    """A backend that leaves without tidying: the house is pulled down behind it."""
+class DemoRealBackend(RealBackend):
+    """A backend that does not delete its objects, because the stack ends with it."""
 
-    async def leave_house(self) -> None:
-        await self.people.close()
+    async def close_clients(self) -> None:
+        await self.users.close()
 
 
-class RealHouse:
-    """See the module's text; `async with` brings it up and takes it down."""
+class RealDemoEnvironment:
+    """The stack of one demo; `async with` starts and stops it."""
 
     pace = 4.0
 
-    def __init__(self, tell: Telling) -> None:
-        self._tell = tell
-        self._theatre = Theatre()
-        self._guest: Guest | None = None
+    def __init__(self, report: ProgressReport) -> None:
+        self._report = report
+        self._environment = RealEnvironment()
+        self._opened: DemoRealBackend | None = None
 
     @property
-    def places(self) -> Sequence[Place]:
-        return self._backend.places
+    def project_namespaces(self) -> Sequence[ProjectNamespace]:
+        return self._backend.project_namespaces
 
     @property
     def logs(self) -> Path:
-        return self._theatre.planes.run_folder.path / "logs"
+        return self._environment.planes.run_folder.path / "logs"
 
     @property
     def kubeconfig(self) -> Path:
-        return Path(self._theatre.planes.kubeconfig)
+        return Path(self._environment.planes.kubeconfig)
 
     @property
-    def _backend(self) -> Guest:
-        if self._guest is None:
+    def _backend(self) -> DemoRealBackend:
+        if self._opened is None:
             raise DemoError("asking the real planes: they are not up")
-        return self._guest
+        return self._opened
 
-    # --- life ------------------------------------------------------------------------------------
+    # --- life cycle ------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        self._tell(0, 2, "planes: etcd, Kubernetes, Karmada, Milo")
-        opening = asyncio.create_task(asyncio.to_thread(self._theatre.open))
+        self._report(0, 2, "planes: etcd, Kubernetes, Karmada, Milo")
+        opening = asyncio.create_task(asyncio.to_thread(self._environment.open))
         try:
             await asyncio.shield(opening)
         except asyncio.CancelledError:
-            # A start cannot be taken back halfway; what is up can be taken down.
+            # A start cannot be cancelled halfway: wait for it, then stop everything.
             with suppress(Exception):
                 await opening
-                await asyncio.to_thread(self._theatre.close)
+                await asyncio.to_thread(self._environment.close)
             raise
         try:
-            self._tell(1, 2, "operators: management, DFW, ORD")
-            self._guest = Guest(self._theatre, "demo", NEEDS)
-            await self._guest.open()
+            self._report(1, 2, "operators: management, DFW, ORD")
+            self._opened = DemoRealBackend(self._environment, "demo", NEEDS)
+            await self._opened.open()
         except BaseException as failure:
             await self._close(failure)
             raise
@@ -86,22 +85,22 @@ class RealHouse:
 
     async def _close(self, failure: BaseException | None) -> None:
         if isinstance(failure, Exception):
-            self._theatre.failure = failure  # logs stay
-        if self._guest is not None:
-            await self._guest.leave_house()
-        await asyncio.to_thread(self._theatre.close)
+            self._environment.failure = failure  # keeps the logs
+        if self._opened is not None:
+            await self._opened.close_clients()
+        await asyncio.to_thread(self._environment.close)
 
     def check(self) -> None:
-        self._theatre.planes.check()
-        for name, crew in self._theatre.crews.items():
-            if crew.deaths:
-                raise DemoError(f"operator {name}: {crew.deaths[-1]}")
+        self._environment.planes.check()
+        for name, replicas in self._environment.replicas.items():
+            if replicas.deaths:
+                raise DemoError(f"operator {name}: {replicas.deaths[-1]}")
 
-    # --- the scene -------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
-    async def send(self, plane: str, who: str, call: Call) -> Reply:
+    async def send(self, plane: str, user: str, call: PlaneRequest) -> PlaneResponse:
         try:
-            return await self._backend.send(plane, who, call)
+            return await self._backend.send(plane, user, call)
         except AssertionError as failure:
             raise DemoError(str(failure)) from failure
 
@@ -119,4 +118,4 @@ class RealHouse:
         await self._backend.heal_member(cell.name)
 
     def _planes_of_a_cell(self) -> list[str]:
-        return [HUB, *(place.project for place in self.places)]
+        return [HUB, *(place.project for place in self.project_namespaces)]

@@ -1,7 +1,7 @@
-"""The output of a run in the README, and what may differ between two runs.
+"""The recorded output of a run in the README.
 
-The recording stands in the block whose command is `./dev demo`; it is written by
-`./dev demo --record` and compared by a test with a run of its own.
+The recording is in the block with the command `./dev demo`; `./dev demo --record` writes it, and a
+test compares it with a new run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from e2e.demo.scene import DemoError
+from e2e.demo.backend import DemoError
 
 README: Final = Path(__file__).parents[2] / "README.md"
 COMMAND: Final = "$ ./dev demo"
@@ -20,7 +20,7 @@ _SECONDS: Final = re.compile(r"\d+(\.\d+)? s\b")
 
 
 def record(transcript: Sequence[str], page: Path = README) -> None:
-    """Puts a transcript into the page."""
+    """Writes a transcript into the page."""
     text = page.read_text("utf-8")
     lines = "\n".join(transcript).strip("\n")
     block = f"```console\n{COMMAND}\n{lines}\n```"
@@ -31,12 +31,12 @@ def record(transcript: Sequence[str], page: Path = README) -> None:
 
 
 def read_recording(page: Path = README) -> list[str]:
-    """What the page shows; nothing when it shows no run."""
-    found = _BLOCK.search(page.read_text("utf-8"))
-    return found.group(1).splitlines() if found else []
+    """The lines on the page; empty if it has no recording."""
+    block = _BLOCK.search(page.read_text("utf-8"))
+    return block.group(1).splitlines() if block else []
 
 
 def normalise(lines: Sequence[str]) -> str:
-    """A run without its times: wrapping moves with them, so words are compared, not lines."""
+    """A run without its times; line breaks depend on them, so words are compared and not lines."""
     words = " ".join(line.strip() for line in lines)
     return re.sub(r"\s+", " ", _SECONDS.sub("N s", words)).strip()

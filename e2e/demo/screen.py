@@ -1,7 +1,7 @@
-"""Where the story is shown: a terminal whose last lines are redrawn, or plain lines.
+"""Output of the story: a terminal with its last lines redrawn, or plain lines.
 
-Without a terminal only what stays true is written, each thing once: the same story gives the same
-lines, but for names and times. Whatever is shown there is kept as the transcript.
+Without a terminal only final results are written, each once, so that two runs differ in names and
+times only. Everything written that way is kept as the transcript.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TextIO
 
-from e2e.demo.picture import Progress, Row, fit, render_bar, render_table, render_text
+from e2e.demo.picture import CityRow, Progress, fit, render_bar, render_table, render_text
 
 PLAIN_WIDTH: Final = 78
 CLEAR_BELOW: Final = "\x1b[J"
@@ -23,7 +23,7 @@ USUAL: Final = "\x1b[0m"
 
 
 class Screen:
-    """One run's output."""
+    """The output of one run."""
 
     def __init__(self, out: TextIO | None = None, *, is_live: bool | None = None) -> None:
         self._out = out or sys.stdout
@@ -33,11 +33,11 @@ class Screen:
         self._drawn = 0
         self._began = time.monotonic()
         self.transcript: list[str] = []
-        self.has_ended = False  # the story, not the program
+        self.has_ended = False  # of the story, not of the program
 
     @property
     def width(self) -> int:
-        """Of what may be written on a line: a full one would wrap on some terminals."""
+        """Usable width; a full line would wrap on some terminals."""
         if not self._is_live and "COLUMNS" not in os.environ:
             return PLAIN_WIDTH
         return shutil.get_terminal_size((PLAIN_WIDTH + 1, 24)).columns - 1
@@ -46,7 +46,7 @@ class Screen:
     def elapsed(self) -> timedelta:
         return timedelta(seconds=time.monotonic() - self._began)
 
-    # --- what stays ------------------------------------------------------------------------------
+    # --- permanent output ------------------------------------------------------------------------
 
     def title(self, text: str) -> None:
         lines = render_text(text, self.width, indent="")
@@ -57,15 +57,15 @@ class Screen:
         self._write(render_text(text, self.width))
 
     def show(self, line: str) -> None:
-        """A line as it is: somebody may want to copy it."""
+        """Writes a line unwrapped, so that it can be copied."""
         self._write([f"  {line}"])
 
-    def table(self, rows: Sequence[Row]) -> None:
+    def table(self, rows: Sequence[CityRow]) -> None:
         self._write(render_table(rows, self.width))
 
-    # --- what is drawn over ----------------------------------------------------------------------
+    # --- temporary output ------------------------------------------------------------------------
 
-    def draw(self, rows: Sequence[Row], progress: Progress) -> None:
+    def draw(self, rows: Sequence[CityRow], progress: Progress) -> None:
         if not self._is_live:
             return
         lines = render_table(rows, self.width) if rows else []
@@ -76,7 +76,7 @@ class Screen:
         self._drawn = len(lines)
 
     def clear(self) -> None:
-        """Takes away what was drawn, before something is said that stays."""
+        """Erases the temporary lines before permanent ones are written."""
         self._erase()
         self._out.flush()
 

@@ -1,15 +1,15 @@
-"""The story of the demo, step by step; each step shows what it claims or fails.
+"""The steps of the demo; each step verifies what it shows, or fails.
 
 ```
-quota       a project asks for more than it may run: denied, with a reason, and granted more
-arrival     a Workload comes up in both cities
+quota       a project requests more than its quota: denied with a reason, then granted more
+arrival     a Workload becomes Ready in both cities
 restart     it rolls, one instance of a city at a time
-outage      a city is cut off: it runs on, the other goes on, then it catches up
-deletion    nothing of the Workload is left on any plane
-cure        what was denied at the beginning runs now
+outage      a city is cut off: it keeps running, the other continues, then it catches up
+deletion    no object of the Workload is left on any plane
+quota again the claim that was denied is granted, and its instance runs
 ```
 
-The denial comes first because its retry is due half a minute later: the rest goes on meanwhile.
+The denial comes first because its retry is due half a minute later, during the other steps.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Final, TypeAlias
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
-from e2e.backends.port import HUB, ORD
-from e2e.demo.picture import Progress, Row
-from e2e.demo.scene import CELLS, DemoError, Hands, Scene, read_rows
+from e2e.demo.backend import CELLS, DemoBackend, DemoError, UserClient, read_rows
+from e2e.demo.picture import CityRow, Progress
 from e2e.demo.screen import Screen
-from e2e.documents import a_placement, a_workload
-from e2e.kinds import BINDING, CLAIM, DEPLOYMENT, INSTANCE, NAMESPACE, POLICY, WORKLOAD
-from e2e.objects import Said, condition_of, labels_of, name_of, uid_of
+from e2e.world.documents import a_placement, a_workload
+from e2e.world.kinds import BINDING, CLAIM, DEPLOYMENT, INSTANCE, NAMESPACE, POLICY, WORKLOAD
+from e2e.world.objects import ConditionView, condition_of, labels_of, name_of, uid_of
+from e2e.world.port import HUB, ORD
 
 WEB: Final = "web"
 API: Final = "api"
@@ -37,15 +37,15 @@ REPLICAS: Final = 2
 SCALED: Final = 3
 POLL: Final = timedelta(milliseconds=200)
 PATIENCE: Final = timedelta(seconds=60)
-# How long a city is watched while it is cut off, beside what is waited for elsewhere.
+# How long a disconnected city is observed, in addition to the wait for the other.
 ALONE: Final = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What is seen at one moment of a wait."""
+class WaitSnapshot:
+    """The state at one moment of a wait."""
 
-    rows: Sequence[Row]
+    rows: Sequence[CityRow]
     done: int
     total: int
 
@@ -54,28 +54,28 @@ class Look:
         return self.done >= self.total
 
 
-Looking: TypeAlias = Callable[[], Awaitable[Look]]
+TakeSnapshot: TypeAlias = Callable[[], Awaitable[WaitSnapshot]]
 
 
 class Story:
-    """One telling."""
+    """One run of the demo's steps."""
 
-    def __init__(self, scene: Scene, screen: Screen) -> None:
-        self._scene = scene
+    def __init__(self, environment: DemoBackend, screen: Screen) -> None:
+        self._environment = environment
         self._screen = screen
-        first, second = scene.places[:2]
-        self._first = Hands(scene, first.project, first.namespace)
-        self._second = Hands(scene, second.project, second.namespace)
+        first, second = environment.project_namespaces[:2]
+        self._first = UserClient(environment, first.project, first.namespace)
+        self._second = UserClient(environment, second.project, second.namespace)
         self.step = "beginning"
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         for step in (
             self._deny,
             self._arrive,
             self._restart,
             self._cut_off,
             self._delete,
-            self._cure,
+            self._run_granted,
         ):
             await step()
 
@@ -84,46 +84,48 @@ class Story:
     async def _deny(self) -> None:
         project = self._second.plane
         self._title(f"Quota: project {project} may run 1 instance and asks for 2")
-        await self._scene.set_grant(project, 1)
-        # The other project's grant is ample from the start: nothing here is about it.
-        await self._scene.set_grant(self._first.plane, 100)
+        await self._environment.set_grant(project, 1)
+        # The first project has an ample grant from the start.
+        await self._environment.set_grant(self._first.plane, 100)
         await self._second.create(a_workload(API, a_placement("south", "DFW", replicas=REPLICAS)))
         denied = await self._await_denied()
-        await self._wait("the city's report", self._second, self._look_denied)
+        await self._wait("the city's report", self._second, self._denied_snapshot)
         self._screen.table(await read_rows(self._second, API))
         self._screen.say(f"{denied.reason}: {denied.message}")
-        await self._scene.set_grant(project, REPLICAS)
+        await self._environment.set_grant(project, REPLICAS)
         self._screen.say(
-            "The cure is more quota: the grant is 2 now. The denied claim is tried again half a "
-            "minute after the denial, so we go on and come back."
+            f"The grant is now {REPLICAS}. The cell operator requests the denied claim again half "
+            "a minute after the denial; the demo continues meanwhile."
         )
 
-    async def _await_denied(self) -> Said:
-        found = Said()
+    async def _await_denied(self) -> ConditionView:
+        denied = ConditionView()
 
-        async def look() -> Look:
-            nonlocal found
+        async def take_snapshot() -> WaitSnapshot:
+            nonlocal denied
             for instance in await self._second.list(INSTANCE):
-                said = condition_of(instance, "QuotaGranted")
-                if said.status == "False" and said.reason == "QuotaExceeded":
-                    found = said
+                condition = condition_of(instance, "QuotaGranted")
+                if condition.status == "False" and condition.reason == "QuotaExceeded":
+                    denied = condition
             rows = await read_rows(self._second, API)
-            return Look(rows, int(bool(found.reason)), 1)
+            return WaitSnapshot(rows, int(bool(denied.reason)), 1)
 
-        await self._wait("the verdict on the second instance", self._second, look)
-        return found
+        await self._wait("the decision on the second claim", self._second, take_snapshot)
+        return denied
 
-    async def _look_denied(self) -> Look:
-        """The first instance runs, and the deployment names what holds the second."""
+    async def _denied_snapshot(self) -> WaitSnapshot:
+        """Done when the first instance runs and the deployment reports why the second does not."""
         rows = await read_rows(self._second, API)
-        is_told = [row for row in rows if row.ready == 1 and row.reason == "QuotaNotGranted"]
-        return Look(rows, len(is_told), 1)
+        reporting = [row for row in rows if row.ready == 1 and row.reason == "QuotaNotGranted"]
+        return WaitSnapshot(rows, len(reporting), 1)
 
-    async def _cure(self) -> None:
-        self._title(f"Quota again: project {self._second.plane} got more, and nobody did anything")
+    async def _run_granted(self) -> None:
+        self._title(
+            f"Quota again: project {self._second.plane} gets its second instance without any action"
+        )
         await self._await_settled(self._second, API, 1)
         self._screen.table(await read_rows(self._second, API))
-        self._screen.say("The second instance was granted and runs.")
+        self._screen.say("The claim of the second instance was granted, and the instance runs.")
 
     # --- arrival and restart ---------------------------------------------------------------------
 
@@ -142,59 +144,63 @@ class Story:
         await self._first.patch(WORKLOAD, WEB, {"spec": {"template": template}})
         fewest = {cell.city: REPLICAS for cell in CELLS}
 
-        async def look() -> Look:
+        async def take_snapshot() -> WaitSnapshot:
             rows = await read_rows(self._first, WEB)
             for row in rows:
                 fewest[row.city] = min(fewest[row.city], row.ready)
             fresh = len((await self._uids()) - before)
             is_settled = len(rows) == len(CELLS) and all(row.is_settled for row in rows)
-            # The last step of the bar is the report, not the last instance.
-            return Look(rows, fresh + int(is_settled), REPLICAS * len(CELLS) + 1)
+            # The last step of the bar is the reported status, not the last instance.
+            return WaitSnapshot(rows, fresh + int(is_settled), REPLICAS * len(CELLS) + 1)
 
-        took = await self._wait("new instances", self._first, look)
+        took = await self._wait("new instances", self._first, take_snapshot)
         if min(fewest.values()) < REPLICAS - 1:
             raise DemoError(f"restarting {WEB}: fewer ready than allowed, {fewest}")
         if await self._claims() != claims:
             raise DemoError(f"restarting {WEB}: quota was given back and claimed again")
         self._screen.table(await read_rows(self._first, WEB))
         self._screen.say(
-            f"{REPLICAS * len(CELLS)} replaced in {_seconds(took)}; no city ever had fewer than "
-            f"{REPLICAS - 1} of {REPLICAS} ready, and quota was never given back."
+            f"{REPLICAS * len(CELLS)} replaced in {_seconds(took)}; no city had fewer than "
+            f"{REPLICAS - 1} of {REPLICAS} ready, and every quota claim was kept."
         )
 
     async def _claims(self) -> set[str]:
         return {uid_of(one) for one in await self._first.list(CLAIM)}
 
     async def _uids(self) -> set[str]:
-        """Which Instances run, by what their cells call them; a projection keeps its own UID."""
-        found: set[str] = set()
+        """UIDs of the Instances in the cells; a projection keeps its own UID."""
+        uids: set[str] = set()
         for cell in CELLS:
-            instances = await Hands(self._scene, cell.name).list(INSTANCE)
-            found |= {uid_of(one) for one in instances if _is_of(one, WEB)}
-        return found
+            instances = await UserClient(self._environment, cell.name).list(INSTANCE)
+            uids |= {uid_of(one) for one in instances if _is_of(one, WEB)}
+        return uids
 
     # --- outage ----------------------------------------------------------------------------------
 
     async def _cut_off(self) -> None:
         city = ORD.city
-        self._title(f"An outage: {city} loses hub, Milo and Karmada, and is asked for a third")
+        self._title(
+            f"An outage: {city} is cut off from hub, Milo and Karmada; {SCALED} are desired"
+        )
         running = await self._ready_in(ORD.name)
-        await self._scene.cut_off(ORD)
+        await self._environment.cut_off(ORD)
         placements: list[JsonValue] = [*_placements(SCALED)]
         await self._first.patch(WORKLOAD, WEB, {"spec": {"placements": placements}})
         await self._await_settled(self._first, WEB, 1, besides=city)
         await self._stay_alone(running)
         self._screen.table(await read_rows(self._first, WEB))
         self._screen.say(
-            f"DFW has its third instance. {city} cannot hear of it, and its {len(running)} "
-            "instances run on as if nothing had happened."
+            f"DFW has its third instance. {city} has not received the change, and its "
+            f"{len(running)} instances keep running."
         )
-        await self._scene.bring_back(ORD)
+        await self._environment.bring_back(ORD)
         took = await self._await_settled(self._first, WEB, len(CELLS))
         if not running <= await self._ready_in(ORD.name):
             raise DemoError(f"bringing {city} back: an instance that ran was replaced")
         self._screen.table(await read_rows(self._first, WEB))
-        self._screen.say(f"{city} is back and caught up in {_seconds(took)}; nothing was replaced.")
+        self._screen.say(
+            f"{city} is connected again and complete after {_seconds(took)}; none was replaced."
+        )
 
     async def _stay_alone(self, running: set[str]) -> None:
         end = time.monotonic() + ALONE.total_seconds()
@@ -204,7 +210,7 @@ class Story:
             await asyncio.sleep(POLL.total_seconds())
 
     async def _ready_in(self, cell: str) -> set[str]:
-        instances = await Hands(self._scene, cell).list(INSTANCE)
+        instances = await UserClient(self._environment, cell).list(INSTANCE)
         return {
             uid_of(one)
             for one in instances
@@ -214,42 +220,42 @@ class Story:
     # --- deletion --------------------------------------------------------------------------------
 
     async def _delete(self) -> None:
-        self._title("A deletion, and what is left of it on project, hub and cells")
+        self._title("A deletion: all objects on project, hub and cells are removed")
         federated = await self._federated_namespace()
         most = len(await self._left(federated))
         await self._first.delete(WORKLOAD, WEB)
         left: list[str] = []
 
-        async def look() -> Look:
+        async def take_snapshot() -> WaitSnapshot:
             nonlocal left
             left = await self._left(federated)
-            return Look([], most - len(left), most)
+            return WaitSnapshot([], most - len(left), most)
 
         try:
-            took = await self._wait("objects to go", self._first, look)
+            took = await self._wait("objects to be deleted", self._first, take_snapshot)
         except DemoError as failure:
             raise DemoError(f"{failure}; still there: {', '.join(left)}") from failure
         self._screen.say(
-            f"{most} objects went in {_seconds(took)}: deployments, instances, copies, network "
-            "bindings, policies, quota claims. Nothing of it is left."
+            f"{most} objects were deleted in {_seconds(took)}: deployments, instances, copies, "
+            "network bindings, policies, quota claims. None is left."
         )
 
     async def _federated_namespace(self) -> str:
-        """Under which name hub and cells have this project's namespace."""
-        namespaces = await Hands(self._scene, self._first.plane).list(NAMESPACE)
+        """The name of this project's namespace on hub and cells."""
+        namespaces = await UserClient(self._environment, self._first.plane).list(NAMESPACE)
         own = [uid_of(one) for one in namespaces if name_of(one) == self._first.namespace]
         return f"ns-{own[0]}"
 
     async def _left(self, federated: str) -> list[str]:
-        """Every object that stands for the Workload, wherever it is."""
-        cells = [(Hands(self._scene, cell.name, federated), IN_CELL) for cell in CELLS]
-        hub = Hands(self._scene, HUB, federated)
-        found: list[str] = []
-        for hands, kinds in ((self._first, IN_PROJECT), (hub, ON_HUB), *cells):
+        """Every object of the Workload on every plane."""
+        cells = [(UserClient(self._environment, cell.name, federated), IN_CELL) for cell in CELLS]
+        hub = UserClient(self._environment, HUB, federated)
+        left: list[str] = []
+        for client, kinds in ((self._first, IN_PROJECT), (hub, ON_HUB), *cells):
             for kind in kinds:
-                listed = await hands.list(kind)
-                found += [f"{kind.name} {name_of(one)} on {hands.plane}" for one in listed]
-        return found
+                listed = await client.list(kind)
+                left += [f"{kind.name} {name_of(one)} on {client.plane}" for one in listed]
+        return left
 
     # --- waiting ---------------------------------------------------------------------------------
 
@@ -258,28 +264,28 @@ class Story:
         self._screen.title(text)
 
     async def _await_settled(
-        self, hands: Hands, workload: str, cities: int, besides: str = ""
+        self, client: UserClient, workload: str, cities: int, besides: str = ""
     ) -> timedelta:
-        """Until so many cities have what is desired; `besides` is not waited for."""
+        """Waits until so many cities have the desired instances; `besides` is ignored."""
 
-        async def look() -> Look:
-            rows = await read_rows(hands, workload)
+        async def take_snapshot() -> WaitSnapshot:
+            rows = await read_rows(client, workload)
             counted = [row for row in rows if row.city != besides]
             settled = [row for row in counted if row.is_settled]
-            # A city counts with its instances, and once more when its deployment says so.
+            # A city counts with its instances, and once more when its deployment reports them.
             done = sum(min(row.ready, row.desired) for row in counted) + len(settled)
             wanted = sum(row.desired for row in counted) + cities
-            return Look(rows, done, wanted if len(counted) == cities else wanted + 1)
+            return WaitSnapshot(rows, done, wanted if len(counted) == cities else wanted + 1)
 
-        return await self._wait("all instances to be ready", hands, look)
+        return await self._wait("all instances to be ready", client, take_snapshot)
 
-    async def _wait(self, what: str, hands: Hands, look: Looking) -> timedelta:
-        """Looks until it is so, and shows what is seen meanwhile; how long it took."""
-        patience = PATIENCE * self._scene.pace
+    async def _wait(self, what: str, client: UserClient, take_snapshot: TakeSnapshot) -> timedelta:
+        """Polls until the snapshot is complete, draws each one, and returns the elapsed time."""
+        patience = PATIENCE * self._environment.pace
         began = time.monotonic()
         while True:
-            self._scene.check()
-            seen = await look()
+            self._environment.check()
+            seen = await take_snapshot()
             elapsed = timedelta(seconds=time.monotonic() - began)
             self._screen.draw(seen.rows, Progress(seen.done, seen.total, what, elapsed))
             if seen.is_over:
@@ -289,7 +295,7 @@ class Story:
                 self._screen.clear()
                 self._screen.table(seen.rows)
                 raise DemoError(
-                    f"waiting for {what} in project {hands.plane}: {seen.done} of {seen.total} "
+                    f"waiting for {what} in project {client.plane}: {seen.done} of {seen.total} "
                     f"after {_seconds(elapsed)}"
                 )
             await asyncio.sleep(POLL.total_seconds())

@@ -1,18 +1,18 @@
-"""A city's way to everything outside it: one port of its own, closed while the city is cut off.
+"""The connection of a cell to hub and Milo: its own port, closed while the cell is cut off.
 
-Operators meet what they meet in a real outage: open connections are reset, new ones are refused.
-The port is held meanwhile, so that nobody else is found behind it.
+Operators meet a real outage: open connections are reset and new ones refused. The port stays
+reserved, so that no other program listens on it meanwhile.
 """
 
 from __future__ import annotations
 
 import ssl
 
-from compute_sim_planes.api_server.http_server import HttpServer, Route
+from compute_sim_planes.api_server.http.server import HttpServer, Route
 
 
 class Uplink:
-    """What a cell's operator reaches of hub and Milo, and how."""
+    """The routes of one cell's operator to hub and Milo."""
 
     def __init__(self, route: Route, tls: ssl.SSLContext, port: int) -> None:
         self._server = HttpServer(route, tls=tls)

@@ -1,4 +1,4 @@
-"""Which world scenarios are played in, as chosen on the command line, and how long each took."""
+"""Chooses the scheduler of scenarios by `--planes` and reports how long each scenario took."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from compute_sim_planes.fault_plan_files import parse_plan
-from compute_sim_planes.fault_plans import FaultPlan
-from e2e.backends.sim.stage import SimStage
+from compute_sim_planes.faults.plan_files import parse_plan
+from compute_sim_planes.faults.plans import FaultPlan
+from e2e.backends.sim.scheduler import SimScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from e2e.backends.real.stage import Planned, RealStage
-    from e2e.world import Stage
+    from e2e.backends.real.scheduler import PlannedScenario, RealScheduler
+    from e2e.world.scenario import ScenarioScheduler
 
-# How long each scenario took by itself: those that run side by side wait for each other.
+# Duration of each scenario by itself; a test's duration includes waiting for the others.
 SECONDS = pytest.StashKey[dict[str, float]]()
-# What of deploy/ a session used, where its backend tells.
+# The session's usage report, on backends that have one.
 USE = pytest.StashKey[tuple[str, ...]]()
-# Backends on which operators are pods.
+# Backends that run operators as pods.
 WITH_PODS: Final = frozenset({"in-cluster", "kind"})
 
 
@@ -37,11 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     backend, has_all = config.getoption("--planes"), bool(config.getoption("--all"))
     if backend == "sim":
         return
-    # Only there: the backend `real` imports what simulated runs need not have.
-    from e2e.backends.in_cluster.core import select
-    from e2e.backends.real.collecting import arrange
+    # Imported here only, because simulated runs may lack the dependencies of `real`.
+    from e2e.backends.pods.core import select
+    from e2e.backends.real.ordering import order_items
 
-    items[:], left_out = arrange(items, has_slow=has_all)
+    items[:], left_out = order_items(items, has_slow=has_all)
     if backend in WITH_PODS and not has_all and not config.getoption("keyword"):
         items[:], others = select(items)
         left_out += others
@@ -49,57 +49,57 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Scenarios about pods are for backends that have some; elsewhere there is nothing to play."""
+    """Scenarios about pods run only on backends with pods."""
     if collection_path.name == "test_pods.py" and config.getoption("--planes") not in WITH_PODS:
         return True
     return None
 
 
-def _open_stage(config: pytest.Config, planned: list[Planned]) -> RealStage:
+def _open_scheduler(config: pytest.Config, planned: list[PlannedScenario]) -> RealScheduler:
     if config.getoption("--planes") == "in-cluster":
-        from e2e.backends.in_cluster.stage import open_stage as open_on_pods
+        from e2e.backends.pods.scheduler import open_scheduler as open_on_pods
 
         return open_on_pods(planned)
     if config.getoption("--planes") == "kind":
-        from e2e.backends.kind.stage import open_stage as open_on_kind
+        from e2e.backends.kind.scheduler import open_scheduler as open_on_kind
 
         return open_on_kind(planned)
-    from e2e.backends.real.stage import RealStage
-    from e2e.backends.real.theatre import Making, Theatre
+    from e2e.backends.real.environment import EnvironmentOptions, RealEnvironment
+    from e2e.backends.real.scheduler import RealScheduler
 
-    theatre = Theatre(Making(has_wheels=bool(config.getoption("--wheels"))))
-    theatre.open()
-    stage = RealStage(theatre, {one.name: one for one in planned})
-    stage.open()
-    return stage
+    environment = RealEnvironment(EnvironmentOptions(has_wheels=bool(config.getoption("--wheels"))))
+    environment.open()
+    scheduler = RealScheduler(environment, {one.name: one for one in planned})
+    scheduler.open()
+    return scheduler
 
 
 @pytest.fixture(scope="session")
-def real_stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """One stack for all scenarios; what no single one is to blame for is told at its end."""
-    from e2e.backends.real.collecting import learn
+def real_scheduler(request: pytest.FixtureRequest) -> Iterator[ScenarioScheduler]:
+    """One stack for all scenarios; violations of no single scenario fail the session's end."""
+    from e2e.backends.real.ordering import read_planned
 
-    learnt = [planned for item in request.session.items if (planned := learn(item))]
-    stage = _open_stage(request.config, learnt)
-    request.config.stash[SECONDS] = stage.seconds
+    learnt = [planned for item in request.session.items if (planned := read_planned(item))]
+    scheduler = _open_scheduler(request.config, learnt)
+    request.config.stash[SECONDS] = scheduler.seconds
     violations: list[str] = []
     try:
-        yield stage
-        if not request.session.shouldfail:  # whoever asked for the first failure only has it
-            violations = stage.judge_whole()
-            used = stage.describe_use()
+        yield scheduler
+        if not request.session.shouldfail:  # with `--exitfirst` the failure was reported already
+            violations = scheduler.find_session_violations()
+            used = scheduler.describe_use()
             request.config.stash[USE] = used.lines
             if _is_whole(request.session):
                 violations += used.faults
     finally:
-        stage.close()
-        stage.theatre.close()
+        scheduler.close()
+        scheduler.environment.close()
     assert not violations, "\n".join(violations)
 
 
 def _is_whole(session: pytest.Session) -> bool:
-    """Whether everything is played, so that what nobody used is there in vain."""
-    from e2e.backends.in_cluster.core import covers
+    """Whether all scenarios run, so that unused rights are a fault."""
+    from e2e.backends.pods.core import covers
 
     has_all = bool(session.config.getoption("--all"))
     is_narrowed = bool(session.config.getoption("keyword"))
@@ -107,10 +107,10 @@ def _is_whole(session: pytest.Session) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _stage_is_there_before_any_test(request: pytest.FixtureRequest) -> None:
-    """Its threads are the session's: begun inside a test, that test would answer for them."""
+def _scheduler_starts_before_any_test(request: pytest.FixtureRequest) -> None:
+    """Starts it outside of tests: threads started in a test would count as leaked by it."""
     if request.config.getoption("--planes") != "sim":
-        request.getfixturevalue("real_stage")
+        request.getfixturevalue("real_scheduler")
 
 
 def _plan_of(config: pytest.Config) -> FaultPlan | None:
@@ -145,11 +145,11 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest, planes_backend: str) -> Stage:
+def scheduler(request: pytest.FixtureRequest, planes_backend: str) -> ScenarioScheduler:
     if planes_backend != "sim":
-        found: Stage = request.getfixturevalue("real_stage")
-        return found
+        scheduler: ScenarioScheduler = request.getfixturevalue("real_scheduler")
+        return scheduler
     plan = _plan_of(request.config)
     if plan is not None and plan.scenario != request.node.name:
         pytest.skip(f"the plan is about {plan.scenario}")
-    return SimStage(plan)
+    return SimScheduler(plan)

@@ -1,10 +1,10 @@
-"""A Workload that cannot run is refused with the fields to mend; one that can is let in at once."""
+"""A Workload that cannot run is refused with the fields to correct; a valid one is admitted."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     POLICY,
     WORKLOAD,
@@ -25,7 +25,7 @@ from e2e.world import (
 
 
 async def _refusal(plane: Plane, document: JsonObject) -> RefusedError:
-    """The refusal of a create; a Workload that is let in fails the scenario."""
+    """The refusal of a create; an admitted Workload fails the scenario."""
     try:
         await plane.create(document)
     except RefusedError as refused:
@@ -45,9 +45,9 @@ async def _refused_edit(plane: Plane, name: str, change: JsonObject) -> RefusedE
 @scenario(Needs(runs_cells=False))
 async def test_invalid_workloads_are_refused_and_valid_ones_admitted(world: World) -> None:
     project = world.project
-    nowhere = await _refusal(project, a_workload("web", a_placement("default", "XYZ")))
-    assert nowhere.status == 422
-    assert nowhere.fields == ("spec.placements[0].cityCodes[0]",)
+    unknown_city = await _refusal(project, a_workload("web", a_placement("default", "XYZ")))
+    assert unknown_city.status == 422
+    assert unknown_city.fields == ("spec.placements[0].cityCodes[0]",)
     twice = a_workload("web", a_placement("one", "DFW"), a_placement("one", "DFW"))
     assert "spec.placements[1].name" in (await _refusal(project, twice)).fields
     forged = a_template(annotations={"compute.datumapis.com/cell": "dfw-1"})
@@ -68,7 +68,7 @@ async def test_invalid_workloads_are_refused_and_valid_ones_admitted(world: Worl
 
 @pytest.mark.spec("E-44")
 @scenario(Needs(runs_cells=False, is_alone=True))
-async def test_nothing_is_admitted_while_nobody_can_judge(world: World) -> None:
+async def test_nothing_is_admitted_without_the_webhook(world: World) -> None:
     project = world.project
     await project.create(a_workload("web"))
     hub = await world.hub_of(project)
@@ -78,7 +78,7 @@ async def test_nothing_is_admitted_while_nobody_can_judge(world: World) -> None:
     change: JsonObject = {"spec": {"placements": [a_placement("default", "DFW", replicas=2)]}}
     assert (await _refused_edit(project, "web", change)).status == 500
 
-    # What runs is still looked after: what a hand breaks is mended.
+    # Existing objects are still reconciled: a deleted policy is created again.
     await hub.delete(POLICY, "city-dfw")
     await world.eventually(lambda: hub.get(POLICY, "city-dfw"))
     await world.backend.set_webhook(is_up=True)
@@ -105,7 +105,7 @@ async def test_a_project_that_is_not_engaged_is_refused_but_gives_up_finalizers(
     assert finalizers_of(await late.get(WORKLOAD, "web"))
     await world.management.cut("late")
     await world.sleep(30)
-    # An edit that leaves the spec alone is admitted unread, whoever is away.
+    # An edit that leaves the spec unchanged is admitted without reading the Locations.
     await late.patch(WORKLOAD, "web", merge_of(finalizers=["example.net/hold"]))
     await late.patch(WORKLOAD, "web", merge_of(finalizers=[]))
     await late.delete(WORKLOAD, "web")

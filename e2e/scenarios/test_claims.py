@@ -1,5 +1,5 @@
-"""A compromised cell writes quota claims that are not its own: other cities get their quota all
-the same, and the platform learns which cell it was.
+"""A compromised cell writes quota claims of other cells: other cities still get their quota, and
+the platform is alerted with the name of the cell.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DFW,
     INSTANCE,
@@ -42,14 +42,14 @@ async def _is_ready(project: Plane, name: str) -> None:
 
 
 def _longest_hold(cell: Plane, name: str) -> timedelta:
-    """From the first word of the squat to the grant, in the time of the planes."""
-    told = [
+    """From the first report of the foreign claim to the grant, in the planes' time."""
+    conditions = [
         (one.at, condition_of(one.object, "QuotaGranted"))
         for one in cell.versions(INSTANCE, name)
         if "QuotaGranted" in str(one.object)
     ]
-    held = [at for at, found in told if found.reason == "QuotaMisconfigured"]
-    granted = [at for at, found in told if found.status == "True"]
+    held = [at for at, condition in conditions if condition.reason == "QuotaMisconfigured"]
+    granted = [at for at, condition in conditions if condition.status == "True"]
     assert held, "the squat was never seen"
     return granted[0] - held[0]
 
@@ -60,7 +60,7 @@ async def test_a_slot_taken_by_a_cell_of_another_city_is_granted_all_the_same(
     world: World,
 ) -> None:
     project = world.project
-    await world.operator_of(DFW).kill()  # an honest one would release what it holds for nothing
+    await world.operator_of(DFW).kill()  # a genuine operator would release a claim without a slot
     rogue = project.as_user(f"compute:cell:{DFW.name}")
     with pytest.raises(RefusedError, match="403"):
         await rogue.create(a_claim(project.name, "web-ord-0", DFW.name))
@@ -76,15 +76,15 @@ async def test_a_slot_taken_by_a_cell_of_another_city_is_granted_all_the_same(
         if world.backend.name == "sim":
             assert _longest_hold(cell, f"{name}-0") <= timedelta(seconds=30)
         assert world.management.metric(REMOVED, cell=DFW.name) == turn + 1
-    told = await world.hub.in_namespace("default").events(DFW.name, "MisplacedClaimRemoved")
-    assert any(DFW.name in str(one.get("message")) for one in told)
+    events = await world.hub.in_namespace("default").events(DFW.name, "MisplacedClaimRemoved")
+    assert any(DFW.name in str(one.get("message")) for one in events)
     await world.operator_of(DFW).start()
 
 
 @pytest.mark.spec("AT-04")
 @scenario(BOTH)
 async def test_a_claim_of_the_right_city_and_claims_of_others_stay(world: World) -> None:
-    """Management removes nothing that is backed, nothing of a tenant, nothing of a service."""
+    """Management does not remove backed claims, nor those of a tenant or another service."""
     project = world.project
     await project.create(a_bare_deployment("web", "ORD"))
     await world.eventually(partial(_is_ready, project, "web-0"), within(60, real=180))
@@ -111,13 +111,13 @@ async def test_claims_that_nothing_backs_are_found_and_named(world: World) -> No
     for instance in ("nothing-0", "nothing-1"):
         await rogue.create(a_claim(project.name, instance, DFW.name))
         place = f"{project.namespace}/instance-{instance}"
-        world.backend.leave(project.name, CLAIM, place)  # the operator that needs it is none
+        world.backend.leave(project.name, CLAIM, place)  # the operator that needs it is not running
 
     async def is_found() -> None:
         assert world.management.metric(UNBACKED, cell=DFW.name) == 2
-        (told,) = await world.hub.in_namespace("default").events(DFW.name, "UnbackedClaims")
+        (event,) = await world.hub.in_namespace("default").events(DFW.name, "UnbackedClaims")
         for instance in ("nothing-0", "nothing-1"):
-            assert f"{project.namespace}/instance-{instance}" in str(told.get("message"))
+            assert f"{project.namespace}/instance-{instance}" in str(event.get("message"))
 
     await world.eventually(is_found, within(40 * MINUTE))
     assert world.management.metric(UNBACKED, cell=ORD.name) == 0

@@ -1,10 +1,10 @@
-"""A deleted deployment takes everything along that was made for it, on every plane."""
+"""A deleted deployment is deleted with all its dependents on every plane."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,

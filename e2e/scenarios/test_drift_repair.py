@@ -1,4 +1,4 @@
-"""What a hand breaks of ours is mended, and what others put there is left alone."""
+"""Manual changes of our objects are repaired, and fields of other writers are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     DFW,
     INSTANCE,
@@ -57,8 +57,8 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
     await hub.patch(DEPLOYMENT, WD, {"spec": {"scaleSettings": {"minReplicas": 5}}})
 
     async def spec_is_back() -> None:
-        found = await hub.get(DEPLOYMENT, WD)
-        assert number_at(found, "spec", "scaleSettings", "minReplicas") == 1
+        copy = await hub.get(DEPLOYMENT, WD)
+        assert number_at(copy, "spec", "scaleSettings", "minReplicas") == 1
 
     await world.eventually(spec_is_back, within(30))
 
@@ -67,9 +67,11 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
 
     async def identity_is_back() -> None:
         for plane in (hub, world.cell(DFW)):
-            found = labels_of(await plane.get(NAMESPACE, hub.namespace))
-            assert found.get(labels.UPSTREAM_CLUSTER_NAME) == f"cluster-{project.name}", plane.name
-            assert found.get(labels.UPSTREAM_NAMESPACE) == project.namespace, plane.name
+            namespace_labels = labels_of(await plane.get(NAMESPACE, hub.namespace))
+            assert (
+                namespace_labels.get(labels.UPSTREAM_CLUSTER_NAME) == f"cluster-{project.name}"
+            ), plane.name
+            assert namespace_labels.get(labels.UPSTREAM_NAMESPACE) == project.namespace, plane.name
 
     await world.eventually(identity_is_back, within(30))
 
@@ -91,13 +93,13 @@ async def test_drift_is_repaired_and_foreign_marks_survive(world: World) -> None
         assert labels.FEDERATION_FINALIZER in finalizers_of(await project.get(DEPLOYMENT, WD))
 
     await world.eventually(finalizer_is_back, within(30))
-    for found in (
+    for document in (
         await hub.get(DEPLOYMENT, WD),
         await hub.get(NAMESPACE, hub.namespace),
         await project.get(DEPLOYMENT, WD),
     ):
-        assert labels_of(found)["example.net/foreign"] == "kept"
-        assert annotations_of(found)["example.net/foreign"] == "kept"
+        assert labels_of(document)["example.net/foreign"] == "kept"
+        assert annotations_of(document)["example.net/foreign"] == "kept"
 
 
 async def _break_policy(world: World, hub: Plane) -> None:
@@ -110,14 +112,14 @@ async def _break_policy(world: World, hub: Plane) -> None:
     await world.eventually(policy_is_back, within(30))
 
     async def policy_is_right() -> None:
-        found = await hub.get(POLICY, "city-dfw")
-        assert text_at(found, "spec", "conflictResolution") == "Overwrite"
+        policy = await hub.get(POLICY, "city-dfw")
+        assert text_at(policy, "spec", "conflictResolution") == "Overwrite"
 
-    async def is_told(times: int) -> None:
-        told = await hub.events("city-dfw", "PolicyRepaired")
-        assert [number_at(one, "count") for one in told] == [times]
+    async def is_reported(times: int) -> None:
+        events = await hub.events("city-dfw", "PolicyRepaired")
+        assert [number_at(one, "count") for one in events] == [times]
 
-    for times in (1, 2):  # the same Event counts both
+    for times in (1, 2):  # one Event counts both
         await hub.patch(POLICY, "city-dfw", {"spec": {"conflictResolution": "Abort"}})
         await world.eventually(policy_is_right, within(30))
-        await world.eventually(partial(is_told, times), within(30))
+        await world.eventually(partial(is_reported, times), within(30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     NAMESPACE,
     POLICY,
@@ -45,9 +45,9 @@ async def test_a_deployment_reaches_the_hub_with_its_policy(world: World) -> Non
         assert copy["spec"] == (await project.get(DEPLOYMENT, WD))["spec"]
 
     async def has_its_namespace() -> None:
-        found = labels_of(await hub.get(NAMESPACE, hub.namespace))
-        assert found[labels.UPSTREAM_CLUSTER_NAME] == f"cluster-{project.name}"
-        assert found[labels.UPSTREAM_NAMESPACE] == project.namespace
+        namespace_labels = labels_of(await hub.get(NAMESPACE, hub.namespace))
+        assert namespace_labels[labels.UPSTREAM_CLUSTER_NAME] == f"cluster-{project.name}"
+        assert namespace_labels[labels.UPSTREAM_NAMESPACE] == project.namespace
 
     async def has_its_policy() -> None:
         policy = await hub.get(POLICY, "city-dfw")

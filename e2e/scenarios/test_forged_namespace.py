@@ -1,4 +1,4 @@
-"""A tenant who points his deployment at a stranger's hub namespace reaches nobody but himself."""
+"""A tenant that names another tenant's hub namespace on a deployment reaches only its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     NAMESPACE,
     POLICY,
@@ -23,7 +23,7 @@ from e2e.world import (
 
 @pytest.mark.spec("E-18")
 @scenario(Needs(projects=2, runs_cells=False))
-async def test_a_forged_federation_namespace_touches_nobody_else(world: World) -> None:
+async def test_a_forged_federation_namespace_affects_no_other_project(world: World) -> None:
     mallory, victim = world.projects
     for project in world.projects:
         await project.create(a_bare_deployment("web"))

@@ -1,10 +1,10 @@
-"""A Workload of a name whose former deployment is still being deleted on its cell."""
+"""A Workload with the name of an earlier one that is still being deleted on its cell."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     DFW,
     INSTANCE,
@@ -40,7 +40,7 @@ async def _names_the_former(project: Plane) -> None:
 
 
 async def _hold_and_delete(world: World) -> None:
-    """The cell's copy is held by a finalizer of somebody else; everything above it goes."""
+    """A foreign finalizer keeps the cell's copy; everything above it is deleted."""
     project, cell = world.project, await world.cell_of(DFW, world.project)
     await cell.patch(DEPLOYMENT, WD, merge_of(finalizers=[HOLD]))
     await project.delete(WORKLOAD, "web")
@@ -50,7 +50,7 @@ async def _hold_and_delete(world: World) -> None:
 
 
 def _ready_over_time(plane: Plane, kind: Kind, name: str, uid: str) -> list[str]:
-    """What `Ready` was in every version of one very object."""
+    """`Ready` in every version of the object with this UID."""
     return [
         condition_of(one.object, "Ready").status
         for one in plane.versions(kind, name)
@@ -70,7 +70,7 @@ async def test_a_workload_is_not_ready_by_the_status_of_its_former_deployment(
     await _hold_and_delete(world)
     workload = uid_of(await project.create(a_workload("web")))
     await world.eventually(lambda: _names_the_former(project), CHAIN)
-    # Karmada has written the UID of the new one onto the copy that terminates, and more may come.
+    # Karmada has written the UID of the new one onto the terminating copy, and may do so again.
     await world.stays(lambda: _names_the_former(project), within(90, real=20))
     root = uid_of(await project.get(DEPLOYMENT, WD))
     copy = uid_of(await hub.get(DEPLOYMENT, WD))
@@ -86,7 +86,7 @@ async def test_a_workload_is_not_ready_by_the_status_of_its_former_deployment(
 @pytest.mark.spec("OU-05", "E-60")
 @scenario(Needs(has_quota=True, is_alone=True, is_slow=True))
 async def test_the_last_status_of_a_former_deployment_does_not_count_either(world: World) -> None:
-    """The cell operator is away: nothing reports that the copy is being deleted."""
+    """The cell operator is stopped, so nothing reports that the copy is being deleted."""
     project = world.project
     await project.create(a_workload("web"))
     await world.eventually(lambda: _is_ready(project), CHAIN)

@@ -1,10 +1,10 @@
-"""From a Workload to Instances that run, seen where the user wrote it: one city, another, both."""
+"""From a Workload to running Instances, seen in the project: one city, another, both."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -30,7 +30,7 @@ CHAIN = within(60, real=120)
 
 
 async def _runs(world: World, cell: Cell, wd: str) -> None:
-    """Everything that must be so once a Workload of one city and one replica runs."""
+    """Everything that holds once a Workload with one city and one replica runs."""
     project = world.project
     hub, member = await world.hub_of(project), await world.cell_of(cell, project)
     instance = f"{wd}-0"
@@ -40,17 +40,20 @@ async def _runs(world: World, cell: Cell, wd: str) -> None:
         assert gates_of(await member.get(INSTANCE, instance)) == []
         await hub.get(INSTANCE, instance)
         shown = await project.get(INSTANCE, instance)
-        assert condition_of(shown, "Ready").verdict == ("True", "Available")
+        assert condition_of(shown, "Ready").status_and_reason == ("True", "Available")
         assert await project.names(CLAIM) == [f"instance-{instance}"]
         for plane in (hub, project):
-            found = await plane.get(DEPLOYMENT, wd)
-            assert counters_of(found) == (1, 1, 1, 1, 1), f"on {plane.name}"
+            deployment = await plane.get(DEPLOYMENT, wd)
+            assert counters_of(deployment) == (1, 1, 1, 1, 1), f"on {plane.name}"
             for name in ("ReplicasReady", "Ready"):
-                assert condition_of(found, name).verdict == ("True", "ReplicasAvailable")
+                assert condition_of(deployment, name).status_and_reason == (
+                    "True",
+                    "ReplicasAvailable",
+                )
         workload = await project.get(WORKLOAD, "web")
         available = condition_of(workload, "Available")
-        assert available.verdict == ("True", "AvailablePlacementFound")
-        assert condition_of(workload, "Ready").verdict == ("True", "PlacementsReady")
+        assert available.status_and_reason == ("True", "AvailablePlacementFound")
+        assert condition_of(workload, "Ready").status_and_reason == ("True", "PlacementsReady")
 
     await world.eventually(is_ready, CHAIN)
 

@@ -1,4 +1,4 @@
-"""What a project reads of a generation was done by a cell, and not a moment before."""
+"""A project reports a generation as done only after a cell has done it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     DFW,
     INSTANCE,
     WORKLOAD,
     JsonObject,
     Needs,
+    ObjectVersion,
     Plane,
-    Version,
     World,
     a_template,
     a_workload,
@@ -46,41 +46,41 @@ async def test_a_generation_is_observed_when_a_cell_has_acted_on_it(world: World
 
 
 async def _is_current(project: Plane, tag: str) -> None:
-    """As kstatus reads it, with the wanted image shown."""
-    found = await project.get(DEPLOYMENT, WD)
-    assert _image(found, "spec", "template", "spec").endswith(f":{tag}")
-    assert number_at(found, "status", "observedGeneration") == generation_of(found)
-    assert condition_of(found, "Ready").status == "True"
+    """Current for kstatus, with the new image."""
+    deployment = await project.get(DEPLOYMENT, WD)
+    assert _image(deployment, "spec", "template", "spec").endswith(f":{tag}")
+    assert number_at(deployment, "status", "observedGeneration") == generation_of(deployment)
+    assert condition_of(deployment, "Ready").status == "True"
     shown = await project.get(INSTANCE, f"{WD}-0")
     assert _image(shown, "spec").endswith(f":{tag}")
 
 
-def _image(found: JsonObject, *path: str) -> str:
-    (container,) = objects_at(found, *path, "runtime", "sandbox", "containers")
+def _image(document: JsonObject, *path: str) -> str:
+    (container,) = objects_at(document, *path, "runtime", "sandbox", "containers")
     return text_at(container, "image")
 
 
-def _check_never_ahead(versions: list[Version], cell: Plane) -> None:
-    """No version reads as done before the cell had an Instance of its template."""
+def _check_never_ahead(versions: list[ObjectVersion], cell: Plane) -> None:
+    """No version is Current before the cell had an Instance of its template."""
     made = [
         (one.at, _image(one.object, "spec"))
         for one in cell.versions(INSTANCE, f"{WD}-0")
         if not one.is_gone
     ]
     for version in versions:
-        found = version.object
+        document = version.object
         observed, generation = (
-            number_at(found, "status", "observedGeneration"),
-            generation_of(found),
+            number_at(document, "status", "observedGeneration"),
+            generation_of(document),
         )
         assert observed <= generation
-        is_current = observed == generation and condition_of(found, "Ready").status == "True"
+        is_current = observed == generation and condition_of(document, "Ready").status == "True"
         if is_current and not version.is_gone:
-            image = _image(found, "spec", "template", "spec")
+            image = _image(document, "spec", "template", "spec")
             assert any(at <= version.at and tag == image for at, tag in made), version.at
 
 
-def _check_times(versions: list[Version]) -> None:
+def _check_times(versions: list[ObjectVersion]) -> None:
     for before, after in pairwise(versions):
         for name in ("Available", "ReplicasReady", "Ready"):
             was, now = condition_of(before.object, name), condition_of(after.object, name)

@@ -1,11 +1,11 @@
-"""Names that could be confused, overflow or differ in case stay apart, bounded and literal."""
+"""Names that are similar, very long or differ in case stay distinct, bounded and unchanged."""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLUSTER,
     DEPLOYMENT,
     DFW,
@@ -35,14 +35,14 @@ async def test_names_that_read_alike_give_two_deployments(world: World) -> None:
     await project.create(a_workload("a-b", a_placement("c", "DFW")))
     await world.eventually(lambda: project.get(DEPLOYMENT, "a-b-c-dfw"))
     first = await project.get(DEPLOYMENT, "a-b-c-dfw")
-    # Milo puts off whoever touches a kind of a fresh project first, and that may be ourselves.
+    # Milo answers the first request for a kind in a new project with 429; it may be the scenario's.
     await world.settle()
     await project.create(a_workload("a", a_placement("b-c", "DFW")))
 
     async def are_two() -> None:
-        found = await project.list(DEPLOYMENT)
-        by_workload = {text_at(one, "spec", "workloadRef", "name"): one for one in found}
-        assert sorted(by_workload) == ["a", "a-b"], [name_of(one) for one in found]
+        deployments = await project.list(DEPLOYMENT)
+        by_workload = {text_at(one, "spec", "workloadRef", "name"): one for one in deployments}
+        assert sorted(by_workload) == ["a", "a-b"], [name_of(one) for one in deployments]
         assert name_of(by_workload["a"]) != name_of(by_workload["a-b"])
 
     await world.eventually(are_two)
@@ -61,15 +61,15 @@ async def test_the_longest_name_is_shortened_everywhere(world: World) -> None:
 
     async def has_arrived() -> None:
         for plane in (project, hub, cell):
-            found = await plane.list(DEPLOYMENT)
-            assert len(found) == 1, f"{len(found)} deployments on {plane.name}"
+            deployments = await plane.list(DEPLOYMENT)
+            assert len(deployments) == 1, f"{len(deployments)} deployments on {plane.name}"
         assert await cell.list(INSTANCE)
 
     await world.eventually(has_arrived)
     for plane in (project, hub, cell):
         for kind in (DEPLOYMENT, INSTANCE):
             for one in await plane.list(kind):
-                # With the ordinal of the thousandth replica a deployment's name still fits.
+                # A deployment's name leaves room for the ordinal of the thousandth replica.
                 room = len("-999") if kind is DEPLOYMENT else 0
                 assert len(name_of(one)) + room <= 63, name_of(one)
                 assert all(len(str(value)) <= 63 for value in labels_of(one).values())

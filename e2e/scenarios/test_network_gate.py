@@ -1,4 +1,4 @@
-"""An Instance waits for its network, and says why when there will be none."""
+"""An Instance waits for its network and reports the reason if there will be none."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     BINDING,
     DEPLOYMENT,
     DFW,
     INSTANCE,
     SUBNET_CLAIM,
     Needs,
-    NetworkKnobs,
+    NetworkOptions,
     World,
     a_bare_deployment,
     a_template,
@@ -30,8 +30,8 @@ WD = "test-network-wd"
 @scenario(Needs(is_alone=True))
 async def test_an_instance_waits_for_its_network(world: World) -> None:
     project = world.project
-    knobs = NetworkKnobs(context_delay=timedelta(seconds=20))
-    await world.backend.set_networking(DFW.name, knobs)
+    options = NetworkOptions(context_delay=timedelta(seconds=20))
+    await world.backend.set_networking(DFW.name, options)
     await project.create(a_bare_deployment(WD))
     cell = await world.cell_of(DFW, project)
     await world.eventually(lambda: cell.get(BINDING, f"{WD}-net-0"))
@@ -55,19 +55,19 @@ async def test_an_instance_waits_for_its_network(world: World) -> None:
 
 @pytest.mark.spec("E-33")
 @scenario(Needs(is_alone=True))
-async def test_a_network_that_fails_is_told_in_the_project(world: World) -> None:
+async def test_a_network_that_fails_is_reported_in_the_project(world: World) -> None:
     project = world.project
-    await world.backend.set_networking(DFW.name, NetworkKnobs(failure="no addresses are left"))
+    await world.backend.set_networking(DFW.name, NetworkOptions(failure="no addresses are left"))
     await project.create(a_bare_deployment(WD))
     cell = await world.cell_of(DFW, project)
 
-    async def is_told() -> None:
+    async def is_reported() -> None:
         shown = await project.get(INSTANCE, f"{WD}-0")
         assert condition_of(shown, "Ready").reason == "NetworkFailedToCreate"
         assert "Network" in gates_of(await cell.get(INSTANCE, f"{WD}-0"))
 
-    await world.eventually(is_told, within(60))
-    await world.backend.set_networking(DFW.name, NetworkKnobs())
+    await world.eventually(is_reported, within(60))
+    await world.backend.set_networking(DFW.name, NetworkOptions())
 
     async def runs() -> None:
         shown = await project.get(INSTANCE, f"{WD}-0")

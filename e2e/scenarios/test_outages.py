@@ -1,4 +1,6 @@
-"""Whatever is away, what runs goes on, nobody is told of our insides, and all is caught up with."""
+"""During an outage running Instances continue, conditions name no internals, and all is caught
+up.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     BINDING,
     CLAIM,
     CLUSTER,
@@ -41,8 +43,8 @@ ALONE = Needs(has_quota=True, is_alone=True, is_slow=True)
 
 async def _are_ready(plane: Plane, *names: str) -> None:
     for name in names:
-        found = await plane.get(INSTANCE, name)
-        assert condition_of(found, "Ready").status == "True", name
+        instance = await plane.get(INSTANCE, name)
+        assert condition_of(instance, "Ready").status == "True", name
 
 
 async def _run(world: World, name: str, city: str = "DFW", replicas: int = 1) -> None:
@@ -117,10 +119,10 @@ async def test_a_hub_that_is_away_is_no_users_business(world: World) -> None:
 
 @pytest.mark.spec("E-36")
 @scenario(Needs(projects=2, has_quota=True, is_alone=True, is_slow=True))
-async def test_a_project_that_is_away_holds_up_nobody_else(world: World) -> None:
+async def test_a_project_that_is_away_delays_no_other(world: World) -> None:
     slow, other = world.projects
     hub = await world.hub_of(other)
-    # Milo puts off whoever touches a kind of a fresh project first; that is over now.
+    # Milo answers the first request for a kind in a new project with 429; that is over now.
     await _time_to_hub(world, other, hub, "first")
     await world.settle()
     baseline = await _time_to_hub(world, other, hub, "before")
@@ -131,7 +133,7 @@ async def test_a_project_that_is_away_holds_up_nobody_else(world: World) -> None
     await world.management.cut(slow.name)
     await world.sleep(60)
     away = await _time_to_hub(world, other, hub, "away")
-    # What a poll adds to either time.
+    # The error of polling, which is in both times.
     poll = within(0.2, real=1).on(world.backend.name)
     assert max(during, away) <= 2 * baseline + poll
     await world.management.heal(slow.name)
@@ -210,7 +212,7 @@ async def test_management_that_was_down_writes_what_changed_and_nothing_else(wor
     count = 1000 if world.backend.name == "sim" else 100
     names = [f"many-{number}" for number in range(count)]
     for name in names:
-        # No cell serves this city: what is looked at is the way to the hub.
+        # No cell serves this city; only the time to the hub is measured.
         await project.create(a_bare_deployment(name, "ORD"))
 
     async def are_federated() -> None:
@@ -231,7 +233,7 @@ async def test_management_that_was_down_writes_what_changed_and_nothing_else(wor
 
     await world.eventually(is_caught_up, within(30, real=60))
     await world.settle()
-    # Status follows an edit; nothing is created, and what was not edited is not written.
+    # Status follows an edit; nothing is created, and unedited objects are not written.
     since = world.writes(by="management")[before:]
     assert {one.name for one in since if one.resource == DEPLOYMENT.plural} == edited
     assert [one for one in since if one.verb == "create" and one.resource != "events"] == []
@@ -258,7 +260,8 @@ async def test_a_frozen_leader_is_replaced_and_writes_no_more(world: World) -> N
         await world.backend.freeze_leader(name)
     await project.create(a_bare_deployment("during"))
     hub = await world.hub_of(project)
-    # The Lease runs out, the other takes it: 17 s, and the way of a deployment to the hub.
+    # The Lease expires and the other replica takes it: 17 s, and the time of a deployment to the
+    # hub.
     await world.eventually(lambda: hub.get(DEPLOYMENT, "during"), within(19, real=25))
     await world.sleep(3)
     for name in ("management", DFW.name):
@@ -274,7 +277,7 @@ async def test_a_frozen_leader_is_replaced_and_writes_no_more(world: World) -> N
 @scenario(Needs(has_networking=False, is_alone=True, is_slow=True))
 async def test_kinds_that_come_late_are_taken_up(world: World) -> None:
     project = world.project
-    # Neither networking in the cell nor quota anywhere near it: everything else works.
+    # Without networking in the cell and without quota, everything else works.
     await project.create(a_bare_deployment("before"))
     await world.eventually(lambda: _are_ready(project, "before-0"), within(60, real=120))
     await world.backend.install_networking(DFW.name)
@@ -286,6 +289,6 @@ async def test_kinds_that_come_late_are_taken_up(world: World) -> None:
         assert "after-net-0" in await cell.names(BINDING)
         await _are_ready(project, "after-0")
 
-    # It had its minute to notice; what is left is the usual way of a deployment.
+    # The operator had a minute to detect it; now only the usual time of a deployment is left.
     await world.eventually(is_networked)
     await _are_ready(project, "before-0")

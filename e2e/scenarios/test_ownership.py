@@ -1,11 +1,11 @@
-"""Everything below a deployment belongs to it, so that it goes when the deployment does."""
+"""Everything below a deployment is owned by it and is deleted with it."""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -32,7 +32,7 @@ NAME = f"{WD}-0"
 
 
 async def _run(world: World, project: Plane, name: str = WD) -> None:
-    """A bare deployment of one replica, until its project shows it Ready."""
+    """Creates a bare deployment with one replica and waits until it is Ready in the project."""
     await project.create(a_bare_deployment(name))
 
     async def runs() -> None:
@@ -69,7 +69,7 @@ async def test_a_copy_goes_with_its_hub_deployment_and_does_not_come_back(world:
     namespace["metadata"] = {"name": hub.namespace, "labels": identity}
     await hub.create(namespace)
     await world.eventually(lambda: cell.get(NAMESPACE, cell.namespace))
-    # No policy routes it and no project knows it: a hand put it here.
+    # Created by hand: no policy routes it and no project has it.
     made = await hub.create(a_bare_deployment(WD))
     instance = an_instance(made)
     instance["metadata"] = {
@@ -77,7 +77,7 @@ async def test_a_copy_goes_with_its_hub_deployment_and_does_not_come_back(world:
         "namespace": cell.namespace,
         "labels": labels_of(instance),
     }
-    # While the Instance stays, the claim of its slot does.
+    # The claim of a slot stays as long as its Instance.
     world.backend.leave(cell.name, INSTANCE, f"{cell.namespace}/{NAME}")
     world.backend.leave(project.name, CLAIM, f"{project.namespace}/instance-{NAME}")
     await cell.create(instance)
@@ -86,7 +86,7 @@ async def test_a_copy_goes_with_its_hub_deployment_and_does_not_come_back(world:
     await world.eventually(lambda: hub.expect_gone(INSTANCE, NAME), within(60, real=300))
     await world.stays(lambda: hub.expect_gone(INSTANCE, NAME), within(100))
     await cell.get(INSTANCE, NAME)
-    # Left alone, its claim would be reported as one that no deployment backs.
+    # Otherwise its claim would be reported as one without a deployment.
     await cell.delete(INSTANCE, NAME)
     await world.eventually(lambda: project.expect_gone(CLAIM, f"instance-{NAME}"), within(60))
 
@@ -126,7 +126,7 @@ async def test_a_namespace_goes_with_a_live_deployment_in_it(world: World) -> No
 
 @pytest.mark.spec("E-17", "OU-07")
 @scenario(Needs(projects=2, has_quota=True, is_alone=True, is_slow=True))
-async def test_a_deleted_project_is_left_by_everybody(world: World) -> None:
+async def test_a_deleted_project_is_disengaged_by_all_operators(world: World) -> None:
     leaving, staying = world.projects
     for project in world.projects:
         await _run(world, project)
@@ -146,7 +146,7 @@ async def test_a_deleted_project_is_left_by_everybody(world: World) -> None:
     await world.eventually(lambda: hub.expect_gone(NAMESPACE, hub.namespace), within(120))
     await world.eventually(lambda: cell.expect_gone(NAMESPACE, cell.namespace), within(60))
     asked = len(world.requests(by="management", plane=leaving.name))
-    # The cell may look for claims that are left once more: its sweep interval, and five minutes.
+    # One more sweep for left claims: the sweep interval and five minutes.
     await world.sleep(15 * 60, real=1)
     by_cell = len(world.requests(by=DFW.name, plane=leaving.name))
     await world.sleep(20 * 60, real=120)

@@ -1,13 +1,13 @@
-"""What befalls operators because they are pods: rolled, evicted, rebooted, starved, logged out.
+"""Operators as pods are rolled, evicted, rebooted, killed for memory, and lose their tokens.
 
-Played only where they are some. In every story a Workload is on its way meanwhile, nothing of it is
-lost and nothing is made twice.
+Runs only on backends with pods. Each time a Workload is in progress; nothing of it is lost or made
+twice.
 """
 
 from __future__ import annotations
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -78,14 +78,14 @@ async def test_operators_are_rolled_while_a_deployment_rolls(world: World) -> No
     async def is_done() -> None:
         await _are_ready(project, *_names(3))
         for name in _names(3):
-            found = await cell.get(INSTANCE, name)
-            assert annotations_of(found).get(labels.RESTARTED_AT) == "once", name
+            instance = await cell.get(INSTANCE, name)
+            assert annotations_of(instance).get(labels.RESTARTED_AT) == "once", name
 
     await world.eventually(is_done, SOON)
     for operator in OPERATORS:
         await world.pods.await_ready(operator)
         assert not set(world.pods.pod_names(operator)) & set(before[operator]), operator
-    # Each slot once more and no oftener, on the claims it had.
+    # Each slot was replaced exactly once, with the claim it had.
     assert _lives(cell) == dict.fromkeys(_names(3), 2)
     assert {name_of(one): uid_of(one) for one in await project.list(CLAIM)} == claims
 
@@ -152,7 +152,7 @@ async def test_an_expired_token_is_replaced_by_the_one_kubelet_brings(world: Wor
     await _run(world, 1)
     pods = world.pods.pod_names(MANAGEMENT)
     await world.pods.expire_token(MANAGEMENT, HUB)
-    # Tokens are read again after 30 s; a longer sleep of kubelet would cost the node its place.
+    # Tokens are read again after 30 s; a kubelet stopped for longer would make its node NotReady.
     await world.sleep(31, pods=31)
     await world.project.create(a_bare_deployment("meanwhile"))
 

@@ -1,4 +1,4 @@
-"""The policy of a city lives exactly as long as a deployment of that city."""
+"""The policy of a city exists exactly as long as a deployment of that city."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     POLICY,
     Needs,
@@ -20,7 +20,7 @@ from e2e.world import (
     within,
 )
 
-# A policy follows its first deployment, and reaches the hub a moment later.
+# A policy is written after its first deployment and reaches the hub a moment later.
 MOMENT = timedelta(seconds=2)
 
 
@@ -35,9 +35,9 @@ async def test_a_policy_stays_for_the_last_deployment_of_its_city(world: World) 
     await world.eventually(lambda: hub.expect_gone(DEPLOYMENT, "alpha"))
 
     async def is_the_same() -> None:
-        found = await hub.get(POLICY, "city-dfw")
-        assert uid_of(found) == uid_of(before)
-        assert not is_deleting(found)
+        policy = await hub.get(POLICY, "city-dfw")
+        assert uid_of(policy) == uid_of(before)
+        assert not is_deleting(policy)
 
     await world.stays(is_the_same, within(8))
     await project.delete(DEPLOYMENT, "beta")

@@ -1,11 +1,11 @@
-"""An Instance that a cell wrote to the hub is shown in its project, and goes with its source."""
+"""An Instance that a cell wrote to the hub is shown in its project and deleted with its source."""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     INSTANCE,
     NAMESPACE,
@@ -29,7 +29,7 @@ WD = "test-projection-wd"
 NAME = f"{WD}-0"
 
 
-def _said(condition_type: str, reason: str) -> JsonObject:
+def _a_condition(condition_type: str, reason: str) -> JsonObject:
     return {
         "type": condition_type,
         "status": "True",
@@ -52,10 +52,10 @@ async def test_a_hub_instance_is_shown_in_its_project_until_it_goes(world: World
     await hub.create(a_hub_instance(root, identity))
     status: JsonObject = {
         "conditions": [
-            _said("Programmed", "Programmed"),
-            _said("Available", "Available"),
-            _said("QuotaGranted", "QuotaAvailable"),
-            _said("Ready", "Available"),
+            _a_condition("Programmed", "Programmed"),
+            _a_condition("Available", "Available"),
+            _a_condition("QuotaGranted", "QuotaAvailable"),
+            _a_condition("Ready", "Available"),
         ],
         "networkInterfaces": [{"assignments": {"networkIP": "10.128.0.2"}}],
     }
@@ -72,8 +72,8 @@ async def test_a_hub_instance_is_shown_in_its_project_until_it_goes(world: World
         assert shown["spec"] == source["spec"]
         conditions = objects_at(shown, "status", "conditions")
         assert all("observedGeneration" not in one for one in conditions)
-        told, meant = object_at(shown, "status"), object_at(source, "status")
-        assert told == without_generations(meant)
+        projected, meant = object_at(shown, "status"), object_at(source, "status")
+        assert projected == without_generations(meant)
 
     await world.eventually(is_shown)
     await hub.delete(INSTANCE, NAME)

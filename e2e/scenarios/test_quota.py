@@ -1,11 +1,11 @@
-"""Nothing starts without a grant, and nothing that runs is stopped by quota's absence."""
+"""No Instance starts without a grant, and no running one is stopped by an outage of quota."""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -43,8 +43,8 @@ OWN_PROJECT = Needs(has_quota=True, has_own_projects=True)
 
 async def _is_ready(plane: Plane, *names: str) -> None:
     for name in names:
-        found = await plane.get(INSTANCE, name)
-        assert condition_of(found, "Ready").status == "True", name
+        instance = await plane.get(INSTANCE, name)
+        assert condition_of(instance, "Ready").status == "True", name
 
 
 def _replicas(count: int) -> JsonObject:
@@ -52,7 +52,7 @@ def _replicas(count: int) -> JsonObject:
 
 
 async def _run(world: World, replicas: int) -> None:
-    """A bare deployment, until all its replicas are Ready in the project."""
+    """Creates a bare deployment and waits until all its replicas are Ready in the project."""
     await world.project.create(a_bare_deployment(WD, replicas=replicas))
     names = [f"{WD}-{ordinal}" for ordinal in range(replicas)]
     await world.eventually(lambda: _is_ready(world.project, *names), within(90, real=180))
@@ -70,9 +70,9 @@ async def test_an_instance_waits_for_a_late_grant(world: World) -> None:
     claim = uid_of(await project.get(CLAIM, f"instance-{WD}-0"))
 
     async def waits() -> None:
-        found = await cell.get(INSTANCE, f"{WD}-0")
-        assert "Quota" in gates_of(found)
-        assert condition_of(found, "QuotaGranted").status == "Unknown"
+        instance = await cell.get(INSTANCE, f"{WD}-0")
+        assert "Quota" in gates_of(instance)
+        assert condition_of(instance, "QuotaGranted").status == "Unknown"
         assert [uid_of(one) for one in await project.list(CLAIM)] == [claim]
 
     await world.eventually(waits)
@@ -98,13 +98,16 @@ async def test_a_denied_replica_starts_when_there_is_room(world: World) -> None:
     denied = f"{WD}-1"
 
     async def is_denied() -> None:
-        found = await project.get(INSTANCE, denied)
-        assert condition_of(found, "QuotaGranted").verdict == ("False", "QuotaExceeded")
-        assert condition_of(found, "Ready").verdict == ("False", "PendingQuota")
+        instance = await project.get(INSTANCE, denied)
+        assert condition_of(instance, "QuotaGranted").status_and_reason == (
+            "False",
+            "QuotaExceeded",
+        )
+        assert condition_of(instance, "Ready").status_and_reason == ("False", "PendingQuota")
         root = await project.get(DEPLOYMENT, WD)
         assert condition_of(root, "Available").status == "True"
-        assert condition_of(root, "ReplicasReady").verdict == ("False", "QuotaExceeded")
-        assert condition_of(root, "Ready").verdict == ("False", "QuotaNotGranted")
+        assert condition_of(root, "ReplicasReady").status_and_reason == ("False", "QuotaExceeded")
+        assert condition_of(root, "Ready").status_and_reason == ("False", "QuotaNotGranted")
 
     await world.eventually(is_denied)
     await world.grant(2)
@@ -132,10 +135,10 @@ async def test_nothing_starts_while_quota_is_away(world: World) -> None:
     cell = await world.cell_of(DFW, project)
 
     async def is_held() -> None:
-        found = await cell.get(INSTANCE, f"{WD}-0")
-        granted = condition_of(found, "QuotaGranted").verdict
+        instance = await cell.get(INSTANCE, f"{WD}-0")
+        granted = condition_of(instance, "QuotaGranted").status_and_reason
         assert granted == ("False", "QuotaBackendUnavailable")
-        assert "Quota" in gates_of(found)
+        assert "Quota" in gates_of(instance)
 
     await world.eventually(is_held, within(60))
     failures = "compute_quota_eval_failures_total"
@@ -239,12 +242,12 @@ async def test_a_claim_that_is_lost_is_made_again_while_its_instance_runs(world:
     await project.delete(CLAIM, f"instance-{WD}-0")
 
     async def is_made_again() -> None:
-        found = await project.get(CLAIM, f"instance-{WD}-0")
-        assert uid_of(found) != lost
-        assert condition_of(found, "Granted").status == "True"
+        claim = await project.get(CLAIM, f"instance-{WD}-0")
+        assert uid_of(claim) != lost
+        assert condition_of(claim, "Granted").status == "True"
         assert await cell.events(f"{WD}-0", "QuotaClaimLost")
 
-    # Nobody is undecided, so no watch runs: the next sweep sees it (quota.md B6).
+    # No claim is undecided, so no watch runs: the next sweep detects it (quota.md B6).
     await world.eventually(is_made_again, within(90, real=120))
     assert uid_of(await cell.get(INSTANCE, f"{WD}-0")) == running
     shown = [one.object for one in project.versions(INSTANCE, f"{WD}-0")]
@@ -281,7 +284,9 @@ async def test_another_size_is_granted_before_it_starts(world: World) -> None:
 
 
 def _check_order(project: Plane, cell: Plane, first: str) -> None:
-    """The old claim went after the old Instance; the new one was granted before the gate opened."""
+    """The old claim was deleted after the old Instance; the new one was granted before its gate
+    opened.
+    """
     instances = cell.versions(INSTANCE, f"{WD}-0")
     ended = next(one.at for one in instances if one.is_gone and uid_of(one.object) == first)
     claims = project.versions(CLAIM, f"instance-{WD}-0")

@@ -1,10 +1,10 @@
-"""What has settled rests: nobody writes, nothing changes."""
+"""A settled installation is at rest: no operator writes and nothing changes."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -38,8 +38,8 @@ async def test_a_settled_world_makes_no_mutating_request(world: World) -> None:
     await project.create(a_workload("web", *placements))
 
     async def is_ready() -> None:
-        found = await project.get(WORKLOAD, "web")
-        assert condition_of(found, "Ready").status == "True"
+        workload = await project.get(WORKLOAD, "web")
+        assert condition_of(workload, "Ready").status == "True"
 
     await world.eventually(is_ready, within(90, real=180))
     await world.settle()
@@ -50,7 +50,7 @@ async def test_a_settled_world_makes_no_mutating_request(world: World) -> None:
 
 
 async def _versions(world: World) -> dict[str, str]:
-    """Every object of our kinds, on every plane."""
+    """Every object of our kinds on every plane."""
     planes = (ROOT, world.project.name, HUB, DFW.name, ORD.name)
     return {
         f"{plane} {kind.name} {name_of(one)}": version_of(one)

@@ -1,10 +1,10 @@
-"""Operators live on the rights that ship with them."""
+"""Operators need no rights beyond the shipped ones."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.world import (
+from e2e.world.scenario import (
     DEPLOYMENT,
     DFW,
     INSTANCE,
@@ -28,7 +28,7 @@ async def _is_ready(project: Plane) -> None:
 @pytest.mark.spec("E-42")
 @scenario(Needs(has_quota=True))
 async def test_a_whole_life_meets_no_refusal(world: World) -> None:
-    """The suite as a whole is judged by every scenario's own record: see `e2e.rights`."""
+    """`e2e.harness.deploy.rights_report` evaluates the records of the whole suite."""
     project = world.project
     await project.create(a_workload("web", a_placement("default", "DFW", replicas=2)))
     await world.eventually(lambda: _is_ready(project), within(90, real=180))
@@ -45,6 +45,8 @@ async def test_a_whole_life_meets_no_refusal(world: World) -> None:
 
     await world.eventually(is_gone, within(60, real=120))
     refused = [
-        one for one in world.requests() if one.status == 403 and one.who in {"management", DFW.name}
+        one
+        for one in world.requests()
+        if one.status == 403 and one.user in {"management", DFW.name}
     ]
     assert refused == []

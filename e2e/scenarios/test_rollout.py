@@ -1,4 +1,4 @@
-"""Changes reach Instances one slot at a time, in order, and a bad one goes no further."""
+"""Changes reach Instances one slot at a time, in order, and a failing one stops the rollout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels, template_hash
-from e2e.world import (
+from e2e.world.scenario import (
     BINDING,
     CLAIM,
     DEPLOYMENT,
@@ -49,8 +49,8 @@ def _names(count: int) -> list[str]:
 
 async def _are_ready(plane: Plane, *names: str) -> None:
     for name in names:
-        found = await plane.get(INSTANCE, name)
-        assert condition_of(found, "Ready").status == "True", name
+        instance = await plane.get(INSTANCE, name)
+        assert condition_of(instance, "Ready").status == "True", name
 
 
 async def _run(world: World, replicas: int, template: JsonObject | None = None) -> None:
@@ -70,18 +70,18 @@ async def _restart(project: Plane, when: str) -> None:
 
 async def _is_restarted(cell: Plane, when: str, *names: str) -> None:
     for name in names:
-        found = await cell.get(INSTANCE, name)
-        assert annotations_of(found).get(labels.RESTARTED_AT) == when, name
-        assert condition_of(found, "Ready").status == "True", name
+        instance = await cell.get(INSTANCE, name)
+        assert annotations_of(instance).get(labels.RESTARTED_AT) == when, name
+        assert condition_of(instance, "Ready").status == "True", name
 
 
 def _ends(plane: Plane) -> list[str]:
-    """Names of Instances in the order in which they went."""
+    """Names of Instances in the order of their deletion."""
     return [name_of(one.object) for one in plane.versions(INSTANCE) if one.is_gone]
 
 
 def _starts(plane: Plane) -> list[str]:
-    """Names of Instances in the order in which they came."""
+    """Names of Instances in the order of their creation."""
     seen: dict[str, str] = {}
     for one in plane.versions(INSTANCE):
         seen.setdefault(uid_of(one.object), name_of(one.object))
@@ -110,7 +110,7 @@ async def test_a_restart_replaces_slots_from_the_highest_and_keeps_claims(world:
     for one in await cell.list(INSTANCE):
         assert text_at(one, "spec", "controller", "templateHash") not in hashes
     assert _most_unready(cell, 3) == 1
-    # `updatedReplicas` began anew with the restart and was seen to grow.
+    # `updatedReplicas` starts from zero with the restart and grows.
     updated = [
         number_at(one.object, "status", "updatedReplicas")
         for one in project.versions(DEPLOYMENT, WD)
@@ -121,7 +121,7 @@ async def test_a_restart_replaces_slots_from_the_highest_and_keeps_claims(world:
 
 
 def _most_unready(cell: Plane, replicas: int) -> int:
-    """The largest number of slots not Ready at one moment, once all had been Ready."""
+    """The largest number of slots not Ready at one moment, after all had been Ready."""
     ready: dict[str, bool] = {}
     all_ready, worst = False, 0
     for one in cell.versions(INSTANCE):
@@ -146,7 +146,7 @@ async def test_a_bad_image_stops_at_its_first_slot_and_is_mended(world: World) -
         await _are_ready(project, f"{WD}-0")
         root = await project.get(DEPLOYMENT, WD)
         assert condition_of(root, "Available").status == "True"
-        assert condition_of(root, "Ready").verdict == ("False", "ImageUnavailable")
+        assert condition_of(root, "Ready").status_and_reason == ("False", "ImageUnavailable")
 
     await world.eventually(stops)
     await world.stays(stops, within(30))
@@ -165,8 +165,8 @@ async def test_a_bad_image_stops_at_its_first_slot_and_is_mended(world: World) -
 async def _runs_image(project: Plane, tag: str, *names: str) -> None:
     await _are_ready(project, *names)
     for name in names:
-        found = str(await project.get(INSTANCE, name))
-        assert f":{tag}'" in found, name
+        instance = str(await project.get(INSTANCE, name))
+        assert f":{tag}'" in instance, name
 
 
 @pytest.mark.spec("E-27")
@@ -177,8 +177,8 @@ async def test_an_instance_that_never_was_ready_is_replaced(world: World) -> Non
     cell = await world.cell_of(DFW, project)
 
     async def fails() -> None:
-        found = await project.get(INSTANCE, f"{WD}-0")
-        assert condition_of(found, "Ready").reason == "ImageUnavailable"
+        instance = await project.get(INSTANCE, f"{WD}-0")
+        assert condition_of(instance, "Ready").reason == "ImageUnavailable"
 
     await world.eventually(fails, within(60))
     bad = uid_of(await cell.get(INSTANCE, f"{WD}-0"))
@@ -210,7 +210,7 @@ async def test_a_cell_rolls_offline_on_the_grants_it_holds(world: World) -> None
     async def stops() -> None:
         held = await cell.get(INSTANCE, f"{WD}-2")
         assert "Quota" in gates_of(held)
-        granted = condition_of(held, "QuotaGranted").verdict
+        granted = condition_of(held, "QuotaGranted").status_and_reason
         assert granted == ("False", "QuotaBackendUnavailable")
         await _are_ready(cell, f"{WD}-0", f"{WD}-1")
 
@@ -223,7 +223,7 @@ async def test_a_cell_rolls_offline_on_the_grants_it_holds(world: World) -> None
 
 
 async def _are_adopted(project: Plane, cell: Plane, claims: dict[str, str]) -> None:
-    """Every claim is the first one of its slot, and names the Instance that runs."""
+    """Every claim is the first one of its slot and names the running Instance."""
     assert await _claims(project) == claims
     for one in await project.list(CLAIM):
         instance = await cell.get(INSTANCE, name_of(one).removeprefix("instance-"))
@@ -239,15 +239,15 @@ async def test_an_upgrade_of_the_operators_rolls_nothing(world: World) -> None:
     before = _starts(cell), _ends(cell)
     with pytest.MonkeyPatch.context() as patch:
         if world.backend.name == "sim":
-            # Its operators share this interpreter: the release that starts hashes in a new way.
+            # The operators share this interpreter: the started release uses a new hash algorithm.
             patch.setattr(template_hash, "ALGORITHMS", (*template_hash.ALGORITHMS, _hash_anew))
         for operator in (world.management, world.operator_of(DFW)):
             await operator.stop()
             await operator.start()
         await world.sleep(60)
         assert (_starts(cell), _ends(cell)) == before
-        found = await project.get(DEPLOYMENT, WD)
-        assert number_at(found, "status", "updatedReplicas") == 2
+        deployment = await project.get(DEPLOYMENT, WD)
+        assert number_at(deployment, "status", "updatedReplicas") == 2
 
 
 def _hash_anew(template: JsonValue) -> str:
@@ -272,7 +272,7 @@ async def test_scaling_up_goes_one_by_one_and_fills_gaps_first(world: World) -> 
 
 
 def _check_one_by_one(cell: Plane) -> None:
-    """Whenever an Instance came, those before it were Ready."""
+    """When an Instance was created, all earlier ones were Ready."""
     ready: dict[str, bool] = {}
     for one in cell.versions(INSTANCE):
         name = name_of(one.object)
@@ -283,18 +283,18 @@ def _check_one_by_one(cell: Plane) -> None:
 
 @pytest.mark.spec("E-31")
 @scenario(QUOTA)
-async def test_scaling_down_takes_the_highest_and_waits_for_nobody(world: World) -> None:
+async def test_scaling_down_takes_the_highest_without_waiting(world: World) -> None:
     project = world.project
-    # An image that boots slowly: a slot whose Instance was just made again is not Ready for long.
+    # A slowly booting image: a slot with a new Instance is not Ready for a while.
     await _run(world, 4, a_template("slow-10"))
     cell, hub = await world.cell_of(DFW, project), await world.hub_of(project)
     first = uid_of(await cell.get(INSTANCE, f"{WD}-0"))
     await cell.delete(INSTANCE, f"{WD}-0")
 
     async def is_booting() -> None:
-        found = await cell.get(INSTANCE, f"{WD}-0")
-        assert uid_of(found) != first
-        assert condition_of(found, "Ready").status != "True"
+        instance = await cell.get(INSTANCE, f"{WD}-0")
+        assert uid_of(instance) != first
+        assert condition_of(instance, "Ready").status != "True"
 
     await world.eventually(is_booting)
     await project.patch(DEPLOYMENT, WD, {"spec": {"scaleSettings": {"minReplicas": 1}}})
@@ -331,7 +331,7 @@ async def test_a_placement_moves_to_another_city(world: World) -> None:
         await project.expect_gone(DEPLOYMENT, "web-default-dfw")
         await hub.expect_gone(POLICY, "city-dfw")
         await project.expect_gone(CLAIM, "instance-web-default-dfw-0")
-        # The subnet claim is not ours to take: it ends with the context of its network.
+        # The subnet claim is not ours; it ends with its network context.
         for kind in (DEPLOYMENT, INSTANCE, BINDING):
             assert await left.names(kind) == []
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     CLUSTER,
     DEPLOYMENT,
@@ -43,9 +43,9 @@ async def test_a_workload_lives_its_life_on_one_plain_cluster(world: World) -> N
     await project.create(a_workload("web"))
 
     async def runs() -> None:
-        found = await project.get(INSTANCE, NAME)
-        assert condition_of(found, "Ready").status == "True"
-        assert condition_of(found, "QuotaGranted").reason == "QuotaDisabled"
+        instance = await project.get(INSTANCE, NAME)
+        assert condition_of(instance, "Ready").status == "True"
+        assert condition_of(instance, "QuotaGranted").reason == "QuotaDisabled"
         workload = await project.get(WORKLOAD, "web")
         assert condition_of(workload, "Ready").status == "True"
 

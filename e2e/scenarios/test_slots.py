@@ -1,11 +1,13 @@
-"""A slot keeps its claim, a lost cell's leavings go at a word, a shared city is reported."""
+"""A slot keeps its claim, a lost cell is cleaned up by a command, a city with two cells is
+reported.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     CLUSTER,
     DEPLOYMENT,
@@ -32,14 +34,14 @@ from e2e.world import (
     within,
 )
 
-# Its operator does not know the city, so it takes what it is given.
-UNTOLD = Cell("ord-1", "ORD", says_city=False)
+# Its operator has no city setting and accepts every deployment it is given.
+UNTOLD = Cell("ord-1", "ORD", has_city_setting=False)
 
 
 async def _are_ready(plane: Plane, *names: str) -> None:
     for name in names:
-        found = await plane.get(INSTANCE, name)
-        assert condition_of(found, "Ready").status == "True", name
+        instance = await plane.get(INSTANCE, name)
+        assert condition_of(instance, "Ready").status == "True", name
 
 
 async def _claims(project: Plane, prefix: str) -> dict[str, str]:
@@ -61,9 +63,9 @@ async def test_a_slot_keeps_its_claim_until_it_is_given_up(world: World) -> None
     await project.create(a_bare_deployment("second"))
 
     async def waits() -> None:
-        found = await project.get(INSTANCE, "second-0")
-        assert "Quota" in gates_of(found)
-        assert condition_of(found, "QuotaGranted").reason == "QuotaExceeded"
+        instance = await project.get(INSTANCE, "second-0")
+        assert "Quota" in gates_of(instance)
+        assert condition_of(instance, "QuotaGranted").reason == "QuotaExceeded"
 
     await world.eventually(waits, within(60))
     await world.settle(within(60))
@@ -110,11 +112,11 @@ async def test_a_lost_cell_is_decommissioned_at_a_word(world: World) -> None:
     assert refused.code == 2, refused.output
     await world.hub.delete(CLUSTER, DFW.name)
     await world.eventually(lambda: world.hub.expect_gone(CLUSTER, DFW.name), within(60))
-    person = "person:decommissioning"
-    written = len(world.writes(by=person))
+    user_named = "person:decommissioning"
+    written = len(world.writes(by=user_named))
     listed = await world.backend.decommission(*arguments)
     assert listed.code == 0, listed.output
-    assert len(world.writes(by=person)) == written
+    assert len(world.writes(by=user_named)) == written
     for name in ("web-tx-dfw-0", "instance-web-tx-dfw-0"):
         assert name in listed.output
     done = await world.backend.decommission(*arguments, "--execute")
@@ -126,7 +128,7 @@ async def test_a_lost_cell_is_decommissioned_at_a_word(world: World) -> None:
     assert last.code == 0, last.output
     assert "web-tx-dfw-0" not in last.output
     assert version_of(await hub.get(INSTANCE, "web-il-ord-0")) == other
-    assert {one.status for one in world.requests(by=person)} <= {200, 404}
+    assert {one.status for one in world.requests(by=user_named)} <= {200, 404}
 
 
 @pytest.mark.spec("E-48")
@@ -160,9 +162,9 @@ async def test_two_cells_in_one_city_are_reported_and_harm_nothing(world: World)
         refusals = "compute_writeback_refusals_total"
         assert world.operator_of(UNTOLD).metric(refusals, reason="other_cell") > 0
         for plane in (hub, project):
-            found = await plane.get(DEPLOYMENT, wd)
-            assert counters_of(found)[0] == 2, plane.name
-            assert condition_of(found, "Available").status == "True"
+            deployment = await plane.get(DEPLOYMENT, wd)
+            assert counters_of(deployment)[0] == 2, plane.name
+            assert condition_of(deployment, "Available").status == "True"
 
     await world.eventually(is_reported, within(60, real=120))
     assert await versions() == before

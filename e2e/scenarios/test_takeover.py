@@ -1,4 +1,4 @@
-"""An installation of the Go operators is taken over, from objects that were recorded there."""
+"""An installation of the Go operators is taken over, on objects recorded there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     ADMIN,
     BUCKET,
     CLAIM,
@@ -41,12 +41,12 @@ from e2e.world import (
     within,
 )
 
-LIMIT = 11  # instances of the recorded project, all in use
-WAITING = "extra-p-dfw-1"  # the Instance that has no quota
+LIMIT = 11  # Instances of the recorded project, all in use
+WAITING = "extra-p-dfw-1"  # the Instance without quota
 ADOPTED = "compute.datumapis.com/adopted-template-hash"
-STRANGER, INTRUDER = "extra-p-dfw-2", "db-p-dfw-1"  # look-alikes on the cell and on the hub
+STRANGER, INTRUDER = "extra-p-dfw-2", "db-p-dfw-1"  # similar objects on the cell and on the hub
 RUNS = {"api": 2, "batch": 4, "db": 1, "extra": 1, "web": 3}
-# Kinds that a user of the project sees, and those of every plane.
+# Kinds that a user of the project sees, and kinds of every plane.
 SEEN = (WORKLOAD, DEPLOYMENT, INSTANCE)
 SETTINGS: dict[str, JsonObject] = {
     "management": {"networking": "off", "projection": {"requireCellLabel": False}},
@@ -54,24 +54,26 @@ SETTINGS: dict[str, JsonObject] = {
 }
 NEEDS = Needs(has_quota=True, has_own_projects=True, is_alone=True, settings=SETTINGS)
 SLOW = replace(NEEDS, is_slow=True)
-FORGED = replace(SLOW, expects_errors=True)  # quarantine is logged as one
+FORGED = replace(SLOW, expects_errors=True)  # quarantine is logged at ERROR
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The planes in the moment before ours start."""
+    """The planes before our operators start."""
 
     at: datetime
     planes: tuple[tuple[Plane, tuple[Kind, ...]], ...]
     uids: frozenset[str]
     generations: dict[str, int]
-    claims: dict[str, str]
+    claims: dict[str, str]  # UID by name, including the denied one
+    granted: frozenset[str]
+    buckets: dict[str, JsonObject]
     conditions: dict[tuple[str, str], str]
 
 
-async def _look(world: World) -> Before:
-    """What is there once the recorded installation was loaded."""
-    await world.sleep(2)  # what was loaded is in the record of every plane
+async def _snapshot(world: World) -> Before:
+    """The objects after the recorded installation was loaded."""
+    await world.sleep(2)  # the recorders have seen the loaded objects
     project = world.project
     hub, cell = await world.hub_of(project), await world.cell_of(DFW, project)
     planes = (
@@ -79,19 +81,22 @@ async def _look(world: World) -> Before:
         (hub, (DEPLOYMENT, INSTANCE, POLICY)),
         (cell, (DEPLOYMENT, INSTANCE)),
     )
-    found = [one for plane, kinds in planes for kind in kinds for one in await plane.list(kind)]
+    documents = [one for plane, kinds in planes for kind in kinds for one in await plane.list(kind)]
+    claims = await project.list(CLAIM)
     return Before(
         world.backend.now(),
         planes,
-        frozenset(uid_of(one) for one in found),
-        {uid_of(one): generation_of(one) for one in found},
-        {name_of(one): uid_of(one) for one in await project.list(CLAIM) if _is_granted(one)},
+        frozenset(uid_of(one) for one in documents),
+        {uid_of(one): generation_of(one) for one in documents},
+        {name_of(one): uid_of(one) for one in claims},
+        frozenset(name_of(one) for one in claims if _is_granted(one)),
+        await _look_at_buckets(world),
         {
             (uid_of(one), text_at(condition, "type")): text_at(condition, "status")
             for kind in SEEN
             for one in await project.list(kind)
             for condition in objects_at(one, "status", "conditions")
-            if text_at(condition, "reason") != "Pending"  # the schema's, never written
+            if text_at(condition, "reason") != "Pending"  # the schema's default, never written
         },
     )
 
@@ -101,7 +106,9 @@ def _is_granted(claim: JsonObject) -> bool:
 
 
 def _expect_nothing_replaced(before: Before) -> None:
-    """No object that a user, Karmada or the provider knows went or came, and no spec changed."""
+    """No object that a user, Karmada or the provider knows was deleted or created; no spec
+    changed.
+    """
     for plane, kinds in before.planes:
         for kind in kinds:
             for one in plane.versions(kind):
@@ -128,30 +135,51 @@ def _expect_conditions_kept(before: Before, project: Plane) -> None:
 
 
 def _expect_claims_kept(before: Before, project: Plane) -> None:
+    """All claims, the denied one too, have the UID and decision they had."""
+    for one in project.versions(CLAIM):
+        if one.at >= before.at:
+            name = name_of(one.object)
+            assert not one.is_gone, f"{name} was released"
+            assert uid_of(one.object) == before.claims.get(name), f"{name} was made"
+            is_granted = name in before.granted
+            assert _is_granted(one.object) is is_granted, f"the verdict on {name} changed"
+
+
+def _expect_grants_kept(before: Before, project: Plane) -> None:
+    """Also after the denied claim was requested again."""
     for one in project.versions(CLAIM):
         name = name_of(one.object)
-        if one.at >= before.at and name in before.claims:
+        if one.at >= before.at and name in before.granted:
             assert not one.is_gone, f"{name} was released"
             assert uid_of(one.object) == before.claims[name], f"{name} was made again"
             assert _is_granted(one.object), f"{name} lost its grant"
 
 
-async def _expect_used_up(world: World) -> None:
-    """What the project's instances take of its quota; a denied claim holds its other parts until
-    it is tried again (quota.md B6), so those are not compared.
-    """
+async def _look_at_buckets(world: World) -> dict[str, JsonObject]:
+    """The counters of every quota bucket of the project, by resource type."""
     milo = world.project.in_namespace("milo-system")
-    (bucket,) = [
-        one
+    return {
+        text_at(one, "spec", "resourceType"): {
+            name: number_at(one, "status", name)
+            for name in ("limit", "allocated", "available", "claimCount")
+        }
         for one in await milo.list(BUCKET)
-        if text_at(one, "spec", "resourceType") == labels.INSTANCES_RESOURCE
-    ]
-    numbers = [number_at(bucket, "status", name) for name in ("limit", "allocated", "available")]
-    assert numbers == [LIMIT, LIMIT, 0], numbers
+    }
+
+
+def _expect_buckets_kept(before: Before, project: Plane) -> None:
+    """No counter changed at any time."""
+    for one in project.in_namespace("milo-system").versions(BUCKET):
+        if one.at >= before.at:
+            resource = text_at(one.object, "spec", "resourceType")
+            was = before.buckets[resource]
+            numbers = {name: number_at(one.object, "status", name) for name in was}
+            assert not one.is_gone, f"the bucket of {resource} was deleted"
+            assert numbers == was, f"the bucket of {resource} changed"
 
 
 async def _expect_taken_over(world: World) -> None:
-    """Every copy names its cell, and nothing of the Go operators is left to be done."""
+    """Every copy names its cell, and no object needs the Go operators any more."""
     hub = await world.hub_of(world.project)
     for copy in await hub.list(INSTANCE):
         assert labels_of(copy).get(labels.CELL) == DFW.name, name_of(copy)
@@ -161,13 +189,13 @@ async def _expect_taken_over(world: World) -> None:
     for workload in await world.project.list(WORKLOAD):
         is_waiting = name_of(workload) == "extra"
         wanted = ("False", "QuotaNotGranted") if is_waiting else ("True", "PlacementsReady")
-        assert condition_of(workload, "Ready").verdict == wanted, name_of(workload)
+        assert condition_of(workload, "Ready").status_and_reason == wanted, name_of(workload)
     (policy,) = await hub.list(POLICY)
     assert len(objects_at(policy, "spec", "resourceSelectors")) == 1
 
 
 async def _expect_gone(world: World, *workloads: str) -> None:
-    """Nothing of these Workloads is on any plane."""
+    """No object of these Workloads is on any plane."""
     project = world.project
     for plane in (project, await world.hub_of(project), await world.cell_of(DFW, project)):
         for kind in (*SEEN, CLAIM):
@@ -188,15 +216,20 @@ async def test_a_takeover_replaces_nothing_and_releases_nothing(world: World) ->
     project = world.project
     await world.grant(LIMIT)
     await world.load_recorded(RUNNING, DFW)
-    before = await _look(world)
+    before = await _snapshot(world)
+    taken = before.buckets[labels.INSTANCES_RESOURCE]
+    assert [taken[name] for name in ("limit", "allocated", "available")] == [LIMIT, LIMIT, 0]
     await world.management.start()
     await world.operator_of(DFW).start()
     await world.eventually(lambda: _expect_taken_over(world), within(60, real=90))
     for _ in range(60):
         await world.sleep(10, real=2)
-        await _expect_used_up(world)
+        assert await _look_at_buckets(world) == before.buckets
+    held = {name_of(one): uid_of(one) for one in await project.list(CLAIM)}
+    assert held == before.claims
     _expect_nothing_replaced(before)
     _expect_claims_kept(before, project)
+    _expect_buckets_kept(before, project)
     _expect_conditions_kept(before, project)
     await _expect_taken_over(world)
     cell = await world.cell_of(DFW, project)
@@ -211,7 +244,7 @@ async def test_a_takeover_replaces_nothing_and_releases_nothing(world: World) ->
             assert condition_of(shown, "Ready").status == "True", name
 
     await world.eventually(is_restarted, within(120, real=240))
-    _expect_claims_kept(before, project)
+    _expect_grants_kept(before, project)
     await _delete_workloads(world, *RUNS)
     await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=240))
     hub = await world.hub_of(project)
@@ -232,13 +265,13 @@ async def test_what_was_deleted_before_a_takeover_goes_completely(world: World) 
         for one in await cell.list(INSTANCE)
         if name_of(one).partition("-")[0] in kept and name_of(one) != WAITING
     }
-    before = await _look(world)
+    before = await _snapshot(world)
     claims = {f"instance-{name}" for name in running}
     await world.management.start()
     await world.operator_of(DFW).start()
     await world.eventually(lambda: _expect_gone(world, "db", "web"), within(120, real=180))
-    found = {name_of(one): uid_of(one) for one in await cell.list(INSTANCE)}
-    assert {name: found[name] for name in running} == running
+    uids = {name_of(one): uid_of(one) for one in await cell.list(INSTANCE)}
+    assert {name: uids[name] for name in running} == running
     held = {name_of(one): uid_of(one) for one in await project.list(CLAIM)}
     assert {name: held[name] for name in claims} == {name: before.claims[name] for name in claims}
     await _delete_workloads(world, *kept)
@@ -251,7 +284,7 @@ async def test_copies_that_name_no_cell_are_no_intruders_until_the_last_cell(wor
     project = world.project
     await world.grant(LIMIT)
     await world.load_recorded(RUNNING, DFW)
-    before = await _look(world)
+    before = await _snapshot(world)
     hub = await world.hub_of(project)
     quarantined = "compute_federation_quarantined_objects"
 
@@ -273,7 +306,7 @@ async def test_copies_that_name_no_cell_are_no_intruders_until_the_last_cell(wor
     await world.operator_of(DFW).start()
     await world.eventually(lambda: _expect_taken_over(world), within(60, real=90))
     await world.management.stop()
-    await world.management.start({"networking": "off"})  # a label is required again
+    await world.management.start({"networking": "off"})  # the label is required again
     await world.sleep(60, real=15)
     await is_trusted()
     _expect_nothing_replaced(before)
@@ -282,8 +315,8 @@ async def test_copies_that_name_no_cell_are_no_intruders_until_the_last_cell(wor
 
 
 async def _disguise(world: World) -> None:
-    """Four objects that look like the Go operators' and are not: on the cell of another owner, on
-    the hub of another project, in the project of another controller, and the claim of another cell.
+    """Makes four objects resemble the Go operators': on the cell with another owner, on the hub of
+    another project, in the project of another controller, and a claim of another cell.
     """
     project, hub = world.project.as_user(ADMIN), await world.hub_of(world.project)
     cell = await world.cell_of(DFW, world.project)
@@ -309,24 +342,24 @@ def _like(model: JsonObject, name: str, owner: JsonObject | None = None) -> Json
     return {**kept, "metadata": metadata}
 
 
-def _owner(found: JsonObject) -> JsonObject:
+def _owner(document: JsonObject) -> JsonObject:
     return {
-        "apiVersion": text_at(found, "apiVersion"),
-        "kind": text_at(found, "kind"),
-        "name": name_of(found),
-        "uid": uid_of(found),
+        "apiVersion": text_at(document, "apiVersion"),
+        "kind": text_at(document, "kind"),
+        "name": name_of(document),
+        "uid": uid_of(document),
         "controller": True,
     }
 
 
-def _identity(found: JsonObject) -> JsonObject:
-    """All that adopting an object would change."""
+def _identity(document: JsonObject) -> JsonObject:
+    """All fields that an adoption would change."""
     return {
-        "uid": uid_of(found),
-        "labels": {**labels_of(found)},
-        "owners": list[JsonValue](owners_of(found)),
-        "spec": found["spec"],
-        "adopted": ADOPTED in annotations_of(found),
+        "uid": uid_of(document),
+        "labels": {**labels_of(document)},
+        "owners": list[JsonValue](owners_of(document)),
+        "spec": document["spec"],
+        "adopted": ADOPTED in annotations_of(document),
     }
 
 
@@ -346,25 +379,26 @@ async def test_what_only_looks_like_the_predecessors_is_not_adopted(world: World
     )
 
     async def essence() -> list[JsonObject]:
-        found = [await plane.get(kind, name) for plane, kind, name in places]
-        for one in found:
+        documents = [await plane.get(kind, name) for plane, kind, name in places]
+        for one in documents:
             assert labels.INSTANCE_UID not in annotations_of(one), name_of(one)
-        return [_identity(one) for one in found]
+        return [_identity(one) for one in documents]
 
     before = await essence()
     await world.management.start()
     await world.operator_of(DFW).start()
 
-    async def are_told() -> None:
+    async def are_reported() -> None:
         for name, reason in ((INTRUDER, "identity_mismatch"), ("db-p-dfw-0", "name_taken")):
-            said = annotations_of(await hub.get(INSTANCE, name))
-            assert said.get(labels.QUARANTINE_REASON) == reason, said
+            annotations = annotations_of(await hub.get(INSTANCE, name))
+            assert annotations.get(labels.QUARANTINE_REASON) == reason, annotations
         await project.expect_gone(INSTANCE, INTRUDER)
 
-    await world.eventually(are_told, within(60))
+    await world.eventually(are_reported, within(60))
     await world.sleep(120, real=30)
     assert await essence() == before
-    await are_told()
-    await project.as_user(ADMIN).delete(CLAIM, "instance-db-p-dfw-0")  # the other cell's to release
+    await are_reported()
+    # Only the other cell may release it.
+    await project.as_user(ADMIN).delete(CLAIM, "instance-db-p-dfw-0")
     await _delete_workloads(world, *RUNS)
     await world.eventually(lambda: _expect_gone(world, *RUNS), within(120, real=240))

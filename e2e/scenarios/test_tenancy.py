@@ -1,4 +1,4 @@
-"""Projects and cells that are called alike, or wish each other ill, stay apart."""
+"""Projects and cells with similar names, or with hostile credentials, stay isolated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -72,7 +72,7 @@ async def test_two_projects_with_the_same_names_never_meet(world: World) -> None
 
 
 async def _refused(plane: Plane, kind: Kind, name: str, change: JsonObject | None) -> int:
-    """How a patch, or without one a delete, is refused."""
+    """The status code that refuses a patch, or a delete if there is no change."""
     try:
         if change is None:
             await plane.delete(kind, name)
@@ -80,7 +80,7 @@ async def _refused(plane: Plane, kind: Kind, name: str, change: JsonObject | Non
             await plane.patch(kind, name, change)
     except RefusedError as refused:
         return refused.status
-    raise AssertionError(f"{plane.who} was let near {kind.name} {name}")
+    raise AssertionError(f"{plane.user} was let near {kind.name} {name}")
 
 
 @pytest.mark.spec("E-43")
@@ -104,13 +104,13 @@ async def test_a_cell_cannot_touch_what_is_another_ones(world: World) -> None:
     with pytest.raises(RefusedError, match="403"):
         await rogue.list(POLICY)
     root = await hub.get(DEPLOYMENT, "theirs")
-    found = labels_of(await hub.get(NAMESPACE, hub.namespace))
-    identity = {key: found[key] for key in labels.IDENTITY_LABELS}
+    namespace_labels = labels_of(await hub.get(NAMESPACE, hub.namespace))
+    identity = {key: namespace_labels[key] for key in labels.IDENTITY_LABELS}
     with pytest.raises(RefusedError, match="403"):
         await rogue.create(a_hub_instance(root, identity, ORD.name, 5))
 
-    # Under its own label it may write, and is not believed: the city is another's. An honest
-    # operator would take such a copy away; this cell has none any more.
+    # With its own label it may write but is quarantined, as the city belongs to another cell. A
+    # genuine operator would delete such a copy, so it is killed.
     await world.operator_of(DFW).kill()
     await rogue.create(a_hub_instance(root, identity, DFW.name, 6))
     name = "theirs-6"

@@ -1,11 +1,11 @@
-"""A cell shows its Instances on the hub, and only those that say where they belong."""
+"""A cell writes its Instances back to the hub, and only those with linking labels."""
 
 from __future__ import annotations
 
 import pytest
 
 from compute_api_types import labels
-from e2e.world import (
+from e2e.world.scenario import (
     CLAIM,
     DEPLOYMENT,
     DFW,
@@ -65,11 +65,11 @@ async def test_an_instance_without_linking_labels_gets_no_copy(world: World) -> 
     before = world.operator_of(DFW).metric(refusals)
     stranger = an_instance(owner, 7)
     stranger["metadata"] = {"name": NAME, "namespace": cell.namespace}
-    # Behind a gate of somebody, so that no provider runs it and nothing of it changes.
+    # With an unknown gate, so that no provider runs it and it does not change.
     gated: JsonObject = {"templateHash": "v1-0", "schedulingGates": [{"name": "Example"}]}
     stranger["spec"] = {**object_at(stranger, "spec"), "controller": gated}
     world.backend.leave(cell.name, INSTANCE, f"{cell.namespace}/{NAME}")
-    # Where quota is on, its slot has a claim, which stays as long.
+    # With quota, its slot has a claim, which stays as long.
     world.backend.leave(project.name, CLAIM, f"{project.namespace}/instance-{NAME}")
     await cell.create(stranger)
 
@@ -77,8 +77,8 @@ async def test_an_instance_without_linking_labels_gets_no_copy(world: World) -> 
         assert world.operator_of(DFW).metric(refusals, reason="missing_labels") > before
 
     await world.eventually(is_counted)
-    passes = "controller_runtime_reconcile_total"
-    looked = world.operator_of(DFW).metric(passes, controller="write-back")
+    reconciles = "controller_runtime_reconcile_total"
+    reconciled = world.operator_of(DFW).metric(reconciles, controller="write-back")
     await world.stays(lambda: hub.expect_gone(INSTANCE, NAME), within(60, real=60))
-    # The other Instance rests: whatever is looked at now is the stranger, and seldom.
-    assert world.operator_of(DFW).metric(passes, controller="write-back") - looked <= 2
+    # The other Instance is at rest, so further reconciles are of the unlabelled one.
+    assert world.operator_of(DFW).metric(reconciles, controller="write-back") - reconciled <= 2

@@ -1,4 +1,4 @@
-"""Clusters that kind makes: one node each, on a network of docker's that is ours."""
+"""kind clusters with one node each, on a docker network of their own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from e2e.backends.kind import configuration, places
+from e2e.backends.kind import addresses, configuration
 from e2e.backends.kind.commands import NETWORK, run
-from e2e.backends.kind.configuration import Asked
+from e2e.backends.kind.configuration import ClusterSpec
 
 PREFIX: Final = "compute-"
 
@@ -22,18 +22,18 @@ def create_network() -> None:
             "network",
             "create",
             "--subnet",
-            places.SUBNET,
+            addresses.SUBNET,
             "--gateway",
-            places.ADDRESS,
+            addresses.ADDRESS,
             NETWORK,
         ]
     )
 
 
 def delete_left() -> list[str]:
-    """Deletes what runs left, whole or crashed: clusters of ours, and the network; their names."""
-    found = run(["kind", "get", "clusters"]).splitlines()
-    left = [name for name in found if name.startswith(PREFIX)]
+    """Deletes the clusters and the network of earlier runs; returns their names."""
+    clusters = run(["kind", "get", "clusters"]).splitlines()
+    left = [name for name in clusters if name.startswith(PREFIX)]
     for name in left:
         run(["kind", "delete", "cluster", "--name", name])
     if run(["docker", "network", "ls", "--quiet", "--filter", f"name=^{NETWORK}$"]):
@@ -43,29 +43,29 @@ def delete_left() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class KindCluster:
-    """One cluster and its one node."""
+    """One cluster with its node."""
 
-    asked: Asked
+    spec: ClusterSpec
 
     @property
     def name(self) -> str:
-        return f"{PREFIX}{self.asked.plane}"
+        return f"{PREFIX}{self.spec.plane}"
 
     @property
     def container(self) -> str:
-        """The node, as docker calls it; kubelet calls it so too."""
+        """The name of the node in docker and in Kubernetes."""
         return f"{self.name}-control-plane"
 
     @property
     def kubeconfig(self) -> Path:
-        """As kind wrote it: for its administrator, who is in a group of kubeadm's."""
-        return self.asked.run.of_plane(self.asked.plane, "kind.kubeconfig")
+        """The administrator's kubeconfig that kind wrote."""
+        return self.spec.run.of_plane(self.spec.plane, "kind.kubeconfig")
 
     def create(self) -> None:
-        """Writes what the node finds mounted, and returns when the node is Ready."""
-        self.asked.pods_logs.mkdir(parents=True, exist_ok=True)
-        settings = self.asked.run.of_plane(self.asked.plane, "kind.json")
-        settings.write_text(json.dumps(configuration.cluster(self.asked)), "utf-8")
+        """Writes the mounted files, creates the cluster and waits until the node is Ready."""
+        self.spec.pods_logs.mkdir(parents=True, exist_ok=True)
+        settings = self.spec.run.of_plane(self.spec.plane, "kind.json")
+        settings.write_text(json.dumps(configuration.cluster(self.spec)), "utf-8")
         run(
             [
                 *("kind", "create", "cluster", "--name", self.name, "--config", settings),
@@ -82,24 +82,24 @@ class KindCluster:
             run(["kind", "load", "image-archive", archive, "--name", self.name])
 
     def address(self) -> str:
-        """What docker gave the node; after a reboot it may be another."""
+        """The node's address in docker; it may change with a reboot."""
         template = f'{{{{(index .NetworkSettings.Networks "{NETWORK}").IPAddress}}}}'
         return run(["docker", "inspect", "--format", template, self.container])
 
     def pid(self) -> int:
-        """The node's first process, as this machine counts."""
+        """The process id, on this machine, of the node's first process."""
         return int(run(["docker", "inspect", "--format", "{{.State.Pid}}", self.container]))
 
-    # --- routes: this machine reaches pods and Services, as on nodes of ours ---------------------
+    # --- routes from this machine to pods and Services -------------------------------------------
 
     def route(self) -> None:
         address = self.address()
-        for reached in (self.asked.ranges.pods, self.asked.ranges.services):
+        for reached in (self.spec.ranges.pods, self.spec.ranges.services):
             run(["ip", "route", "replace", reached, "via", address])
 
     def unroute(self) -> None:
-        for reached in (self.asked.ranges.pods, self.asked.ranges.services):
-            # They go with the network's interface too; whichever was first.
+        for reached in (self.spec.ranges.pods, self.spec.ranges.services):
+            # The routes may be gone already, with the interface of the network.
             if run(["ip", "route", "show", reached]):
                 run(["ip", "route", "del", reached])
 

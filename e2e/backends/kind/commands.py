@@ -1,4 +1,4 @@
-"""Runs the programs kind is driven with; what they say goes wrong is one line with a remedy."""
+"""Runs docker, kind, karmadactl and ip; a failure becomes one line with a remedy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from e2e.planes.errors import PlanesError
-from e2e.planes.node.inotify import count_free
-from e2e.planes.node.machine import too_few_watchers
+from e2e.harness.errors import PlanesError
+from e2e.harness.node.inotify import count_free
+from e2e.harness.node.machine import too_few_watchers
 
 NEEDED: Final = {
     "docker": "install docker and start it",
@@ -21,29 +21,29 @@ NEEDED: Final = {
     "karmadactl": "go install github.com/karmada-io/karmada/cmd/karmadactl@v1.18.2",
     "ip": "install iproute2",
 }
-# Of files: five clusters with systemd, kubelet and an API server each, and Milo's planes.
+# inotify instances for five clusters (systemd, kubelet, API server each) and Milo's planes.
 WATCHERS: Final = 200
-# Pulling images is most of it.
+# Mostly for pulling images.
 PATIENCE: Final = timedelta(minutes=10)
-# Every cluster is on a network of docker's that is ours: its addresses are known beforehand, and
-# clusters that somebody else made with kind are not on it.
+# A docker network of our own: its addresses are known in advance, and clusters of other users are
+# not on it.
 NETWORK: Final = "compute-kind"
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """What is asked of this machine beside programs."""
+class MachineFacts:
+    """Properties of this machine beside installed programs."""
 
     is_root: bool
-    watchers: int  # of files, that can be had; no more than are wanted
+    watchers: int  # available inotify instances, counted up to the required number
 
     @classmethod
-    def look(cls) -> Self:
+    def detect(cls) -> Self:
         return cls(os.geteuid() == 0, count_free(WATCHERS))
 
 
-def check_machine(here: Here) -> None:
-    """Raises for the first thing that is missing."""
+def check_machine(here: MachineFacts) -> None:
+    """Raises for the first missing requirement."""
     for program, remedy in NEEDED.items():
         if shutil.which(program) is None:
             raise PlanesError(f"looking for {program}: it is not there", remedy=remedy)
@@ -64,7 +64,7 @@ def check_machine(here: Here) -> None:
 
 
 def run(command: Sequence[str | Path]) -> str:
-    """What it printed."""
+    """Runs a command and returns its output."""
     words = [str(word) for word in command]
     try:
         done = subprocess.run(

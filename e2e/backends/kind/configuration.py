@@ -1,9 +1,9 @@
-"""What kind and kubeadm are told of one cluster, so that it is a plane of the stack. Pure.
+"""Configuration for kind and kubeadm that makes a cluster a plane of the stack. Pure.
 
-Files of the run folder are mounted into the node: the stack's authority and its key for service
-accounts where kubeadm takes what is there, tokens and the audit policy where the API server reads
-them, folders for what is written. Unversioned patches with `extraArgs` as a map are what kind has
-for every Kubernetes so far; from 1.36 on it translates them.
+Files of the run folder are mounted into the node: CA and service account key where kubeadm reuses
+them, tokens and audit policy where the API server reads them, folders for logs. kind accepts
+unversioned patches with `extraArgs` as a map for every Kubernetes so far and translates them from
+1.36 on.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 import yaml
 
 from compute_sim_planes.json_types import JsonObject, JsonValue
-from e2e.backends.kind import places
-from e2e.backends.kind.places import Ranges
-from e2e.planes.run_folder import RunFolder
+from e2e.backends.kind import addresses
+from e2e.backends.kind.addresses import Ranges
+from e2e.harness.processes.run_folder import RunFolder
 
 # The Kubernetes that the real planes are built from.
 NODE_IMAGE: Final = "kindest/node:v1.35.0"
@@ -28,15 +28,15 @@ ISSUER: Final = "issuer.kubeconfig"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One cluster to be."""
+class ClusterSpec:
+    """The cluster to create."""
 
     plane: str
     run: RunFolder
     address: str
     port: int  # of its API server
     ranges: Ranges
-    # A plane whose API server is in pods of this cluster, and its port; none where that is empty.
+    # A second plane with its API server in pods of this cluster, and its port; empty for none.
     guest: str = ""
     guest_port: int = 0
 
@@ -45,13 +45,13 @@ class Asked:
         return self.run.path / "logs" / "nodes" / self.plane / "pods"
 
 
-def cluster(asked: Asked) -> JsonObject:
+def cluster(asked: ClusterSpec) -> JsonObject:
     """The file that `kind create cluster` reads."""
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "networking": {
-            # kind puts the address into the API server's certificate.
+            # kind adds the address to the API server's certificate.
             "apiServerAddress": asked.address,
             "apiServerPort": asked.port,
             "podSubnet": asked.ranges.pods,
@@ -69,31 +69,31 @@ def cluster(asked: Asked) -> JsonObject:
     }
 
 
-def _opened(asked: Asked) -> list[JsonValue]:
+def _opened(asked: ClusterSpec) -> list[JsonValue]:
     if not asked.guest:
         return []
-    port, address = places.KARMADA_PORT, asked.address
+    port, address = addresses.KARMADA_PORT, asked.address
     return [{"containerPort": port, "hostPort": asked.guest_port, "listenAddress": address}]
 
 
-def _mounts(asked: Asked) -> list[JsonValue]:
+def _mounts(asked: ClusterSpec) -> list[JsonValue]:
     pki = asked.run.pki
     read = {
         **{
-            f"{places.PKI}/{authority}.{part}": pki(f"{authority}.{part}")
-            # The second is who Milo's gateway speaks as when it shows a token.
+            f"{addresses.PKI}/{authority}.{part}": pki(f"{authority}.{part}")
+            # front-proxy-ca authenticates Milo's gateway when it forwards a user.
             for authority in ("ca", "front-proxy-ca")
             for part in ("crt", "key")
         },
-        f"{places.PKI}/sa.pub": pki("service-accounts.crt"),
-        f"{places.PKI}/sa.key": pki("service-accounts.key"),
+        f"{addresses.PKI}/sa.pub": pki("service-accounts.crt"),
+        f"{addresses.PKI}/sa.key": pki("service-accounts.key"),
         **{
-            places.access_of(plane): asked.run.of_plane(plane, TOKENS).parent
+            addresses.access_of(plane): asked.run.of_plane(plane, TOKENS).parent
             for plane in (asked.plane, asked.guest)
             if plane
         },
     }
-    written = {places.AUDIT: asked.run.path / "audit", places.PODS_LOGS: asked.pods_logs}
+    written = {addresses.AUDIT: asked.run.path / "audit", addresses.PODS_LOGS: asked.pods_logs}
     return [
         *(_mount(here, there, is_read_only=True) for there, here in read.items()),
         *(_mount(here, there, is_read_only=False) for there, here in written.items()),
@@ -110,9 +110,9 @@ def _kubeadm(plane: str) -> JsonObject:
         "apiServer": {
             "extraArgs": {
                 **access_arguments(plane),
-                # As on planes of ours: tokens of one cluster are nothing on another.
+                # A separate issuer per plane, so that tokens of one cluster are invalid on another.
                 "service-account-issuer": f"https://{plane}.local",
-                # The Service `kubernetes` leads where the stack says: through a link.
+                # The stack sets the endpoint of the Service `kubernetes`, to a link.
                 "endpoint-reconciler-type": "none",
             },
             "extraVolumes": [
@@ -130,18 +130,18 @@ def _kubeadm(plane: str) -> JsonObject:
 
 
 def volumes(plane: str) -> tuple[tuple[str, str, bool], ...]:
-    """What an API server in a pod needs of its node: name, path, whether it only reads there."""
-    access = ("compute-access", places.access_of(plane), True)
-    return access, ("compute-audit", places.AUDIT, False)
+    """Host path volumes of an API server's pod: name, path, read-only."""
+    access = ("compute-access", addresses.access_of(plane), True)
+    return access, ("compute-audit", addresses.AUDIT, False)
 
 
 def access_arguments(plane: str) -> dict[str, JsonValue]:
-    """What any API server in a cluster is told beside its own: who is who, and what to write."""
-    access = places.access_of(plane)
+    """Flags that every API server in a cluster gets: authentication and audit log."""
+    access = addresses.access_of(plane)
     return {
         "token-auth-file": f"{access}/{TOKENS}",
         "audit-policy-file": f"{access}/{POLICY}",
-        "audit-log-path": f"{places.AUDIT}/{plane}.log",
-        # One file per run: the reader must not look for rotated ones.
+        "audit-log-path": f"{addresses.AUDIT}/{plane}.log",
+        # One file per run; the reader does not look for rotated files.
         "audit-log-maxsize": "4096",
     }

@@ -1,8 +1,7 @@
-"""Karmada in pods of a kind cluster: installed by its own command, then opened to the stack.
+"""Karmada in pods of a kind cluster: installed by karmadactl, then made a plane of the stack.
 
-karmadactl knows nothing of tokens, audit logs or a webhook that believes tokens of others; the
-Deployment it made of the API server is given them. Members are joined by the stack, as those of
-Karmada's processes are.
+karmadactl sets up neither static tokens nor audit logs nor a token webhook; its API server's
+Deployment is patched with them. The stack joins the members, as with Karmada's processes.
 """
 
 from __future__ import annotations
@@ -13,24 +12,25 @@ from datetime import timedelta
 from typing import Final
 
 from compute_sim_planes.json_types import JsonObject, JsonValue
-from e2e.backends.kind import configuration, places
+from e2e.backends.kind import addresses, configuration
 from e2e.backends.kind.clusters import KindCluster
 from e2e.backends.kind.commands import run
 from e2e.backends.kind.configuration import ISSUER
-from e2e.backends.kind.servers import ClusterServer, Within
-from e2e.objects import object_at, objects_at, text_at, texts_at, uid_of
-from e2e.planes import flags, probes
-from e2e.planes.client import PlaneClient, has_condition
-from e2e.planes.hub import CLUSTERS
-from e2e.planes.manifests import KARMADA_CLUSTER, a_namespace
-from e2e.planes.plane import HUB_AUDIENCE, Plane
-from e2e.planes.site import Site
-from e2e.planes.topology import PlaneSpec, Rates
-from e2e.planes.waiting import until
+from e2e.backends.kind.servers import ClusterServer, ServerInCluster
+from e2e.harness.access.client import PlaneClient, has_condition
+from e2e.harness.access.waiting import until
+from e2e.harness.planes import flags
+from e2e.harness.planes.plane import HUB_AUDIENCE, RealPlane
+from e2e.harness.planes.plane_manifests import KARMADA_CLUSTER, a_namespace
+from e2e.harness.planes.stack_runtime import StackRuntime
+from e2e.harness.planes.topology import PlaneSpec, Rates
+from e2e.harness.processes import probes
+from e2e.harness.stack.hub import CLUSTERS
+from e2e.world.objects import object_at, objects_at, text_at, texts_at, uid_of
 
-# That of e2e/planes/karmada/go.mod; a test holds the two equal.
+# The version in e2e/harness/programs/karmada/go.mod; a test compares the two.
 VERSION: Final = "v1.18.2"
-# Said, and not left to karmadactl: one that was built by hand takes those of no release.
+# Explicit, because a karmadactl built from source has no default image version.
 IMAGES: Final = "docker.io/karmada"
 KINDS: Final = f"https://github.com/karmada-io/karmada/releases/download/{VERSION}/crds.tar.gz"
 COMPONENTS: Final = (
@@ -43,14 +43,14 @@ KUBERNETES: Final = configuration.NODE_IMAGE.rpartition(":")[2]
 SYSTEM: Final = "karmada-system"
 API_SERVER: Final = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/karmada-apiserver"
 CONTROLLERS: Final = "karmada-controller-manager"
-# As karmadactl sets it.
+# karmadactl's issuer.
 ISSUER_NAME: Final = "https://kubernetes.default.svc.cluster.local"
 PATIENCE: Final = timedelta(minutes=5)
 
 
 def install(host: KindCluster, rates: Rates) -> None:
-    """`karmadactl init`; returns when all its pods are ready."""
-    pki, own = host.asked.run.pki, host.asked.run.path / "karmada"
+    """Runs `karmadactl init` and waits until all its pods are ready."""
+    pki, own = host.spec.run.pki, host.spec.run.path / "karmada"
     own.mkdir(exist_ok=True)
     quick = rates is Rates.QUICK
     run(
@@ -59,8 +59,8 @@ def install(host: KindCluster, rates: Rates) -> None:
             *("--karmada-data", own, "--karmada-pki", own / "pki"),
             *("--ca-cert-file", pki("ca.crt"), "--ca-key-file", pki("ca.key")),
             *("--karmada-apiserver-advertise-address", host.address()),
-            *("--cert-external-ip", host.asked.address),
-            *("--port", str(places.KARMADA_PORT)),
+            *("--cert-external-ip", host.spec.address),
+            *("--port", str(addresses.KARMADA_PORT)),
             *("--kube-image-tag", KUBERNETES, "--crds", KINDS),
             *(f"--{name}-image={IMAGES}/{name}:{VERSION}" for name in COMPONENTS),
             *_extra(CONTROLLERS, flags.QUICK_CONTROLLERS if quick else ()),
@@ -74,9 +74,9 @@ def _extra(component: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def derive_opened(deployment: JsonObject, hub: str) -> JsonObject:
-    """The change to karmadactl's Deployment that makes its API server a plane of the stack. Pure.
+    """The patch of karmadactl's Deployment that makes its API server a plane of the stack. Pure.
 
-    Recreated, not rolled: its pods refuse to share a node, and there is one.
+    Strategy Recreate: pod anti-affinity keeps two of them off the only node.
     """
     template = object_at(deployment, "spec", "template", "spec")
     (server,) = objects_at(template, "containers")
@@ -108,26 +108,28 @@ def _volume(name: str, path: str) -> JsonObject:
 
 
 def _arguments(hub: str) -> list[str]:
-    """As on a hub of ours (`flags.kube_apiserver`)."""
-    told = {
+    """The flags of a hub of our own (`flags.kube_apiserver`)."""
+    arguments = {
         **configuration.access_arguments(hub),
-        "authentication-token-webhook-config-file": f"{places.access_of(hub)}/{ISSUER}",
+        "authentication-token-webhook-config-file": f"{addresses.access_of(hub)}/{ISSUER}",
         "authentication-token-webhook-version": "v1",
         "authentication-token-webhook-cache-ttl": "5s",
         "api-audiences": f"{ISSUER_NAME},{HUB_AUDIENCE}",
     }
-    return [f"--{name}={value}" for name, value in told.items()]
+    return [f"--{name}={value}" for name, value in arguments.items()]
 
 
 class KarmadaServer:
-    """Karmada's API server, which is the hub's."""
+    """Karmada's API server, which is the hub."""
 
-    def __init__(self, spec: PlaneSpec, site: Site, host: ClusterServer) -> None:
+    def __init__(self, spec: PlaneSpec, runtime: StackRuntime, host: ClusterServer) -> None:
         self.name: Final = f"{spec.name}.karmada"
         self.host = host
         self.rates = Rates.DEFAULT
-        port = host.cluster.asked.guest_port
-        self.plane = Plane(spec, site, port, self, Within(f"{spec.name}.controllers"))
+        port = host.cluster.spec.guest_port
+        self.plane = RealPlane(
+            spec, runtime, port, self, ServerInCluster(f"{spec.name}.controllers")
+        )
 
     def start(self) -> None:
         self.host.start()
@@ -149,19 +151,19 @@ class KarmadaServer:
         await self.host.crash()
 
     async def _serves(self) -> None:
-        # With a token of the stack: nobody but the opened server takes it.
+        # With a token of the stack, which only the patched server accepts.
         ready = probes.https_answers(self.plane.endpoint(), "/readyz")
-        check = self.plane.site.check
+        check = self.plane.runtime.check
         await until(f"{self.name} to be ready", ready, check=check, patience=PATIENCE)
 
 
-async def open_to_stack(host: Plane, hub: str) -> None:
+async def open_to_stack(host: RealPlane, hub: str) -> None:
     async with host.client() as client:
         await client.patch(API_SERVER, derive_opened(await client.get(API_SERVER), hub))
 
 
-async def delete_pods(host: Plane, app: str) -> None:
-    """Ends the pods of one Deployment and waits until others are Ready in their place."""
+async def delete_pods(host: RealPlane, app: str) -> None:
+    """Deletes the pods of one Deployment and waits until new ones are Ready."""
     path = f"/api/v1/namespaces/{SYSTEM}/pods"
     query = f"?labelSelector=app%3D{app}"
     async with host.client() as client:
@@ -169,18 +171,18 @@ async def delete_pods(host: Plane, app: str) -> None:
         await client.delete(path + query)
 
         async def replaced() -> bool:
-            found = objects_at(await client.get(path + query), "items")
-            return bool(found) and all(
-                uid_of(pod) not in before and has_condition(pod, "Ready") for pod in found
+            pods = objects_at(await client.get(path + query), "items")
+            return bool(pods) and all(
+                uid_of(pod) not in before and has_condition(pod, "Ready") for pod in pods
             )
 
-        await until(f"new pods of {app}", replaced, check=host.site.check, patience=PATIENCE)
+        await until(f"new pods of {app}", replaced, check=host.runtime.check, patience=PATIENCE)
 
 
 class Controllers:
-    """karmada-controller-manager, in a pod that karmadactl began."""
+    """karmada-controller-manager in its pod."""
 
-    def __init__(self, host: Plane) -> None:
+    def __init__(self, host: RealPlane) -> None:
         self._host = host
 
     async def restart(self) -> None:
@@ -189,18 +191,20 @@ class Controllers:
 
 @dataclass(frozen=True, slots=True)
 class KindKarmada:
-    """See `e2e.planes.hub.OnHub`."""
+    """See `e2e.harness.stack.hub.OnHub`."""
 
-    hub: Plane
+    hub: RealPlane
     controller_manager: Controllers
 
     async def bring_up(self, client: PlaneClient) -> None:
-        """karmadactl installed everything; what is left is where the credentials of members lie,
-        and that clusters are served.
+        """Waits until clusters are served and stores the credentials of members; karmadactl has
+        installed everything else.
         """
         await client.apply(a_namespace(KARMADA_CLUSTER))
 
         async def serves() -> bool:
             return bool(text_at(await client.get(CLUSTERS), "kind"))
 
-        await until("clusters to be served", serves, check=self.hub.site.check, patience=PATIENCE)
+        await until(
+            "clusters to be served", serves, check=self.hub.runtime.check, patience=PATIENCE
+        )

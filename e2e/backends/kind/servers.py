@@ -1,4 +1,4 @@
-"""Servers of planes that are clusters, as a stack runs them (`e2e/planes/running.py`)."""
+"""Servers of planes that are kind clusters, behind the protocols by which a stack runs servers."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from typing import Final, TypeAlias
 
 from e2e.backends.kind.clusters import KindCluster
 from e2e.backends.kind.configuration import POLICY
-from e2e.planes import probes
-from e2e.planes.plane import Plane, write_access
-from e2e.planes.ports import Ports
-from e2e.planes.site import Site
-from e2e.planes.topology import PlaneSpec
-from e2e.planes.waiting import until
+from e2e.harness.access.waiting import until
+from e2e.harness.planes.plane import RealPlane, write_access
+from e2e.harness.planes.stack_runtime import StackRuntime
+from e2e.harness.planes.topology import PlaneSpec
+from e2e.harness.processes import probes
+from e2e.harness.processes.ports import Ports
 
-# Tells a plane where pods find its API server: at which address and port.
-Announce: TypeAlias = Callable[[Plane, str, int], Awaitable[None]]
+# Sets the address and port at which pods of a plane reach its API server.
+Announce: TypeAlias = Callable[[RealPlane, str, int], Awaitable[None]]
 
 
-class Within:
-    """A part that begins and ends with the cluster it is in."""
+class ServerInCluster:
+    """A component that starts and ends with its cluster."""
 
     def __init__(self, name: str) -> None:
         self.name: Final = name
 
     def start(self) -> None:
-        """It runs already."""
+        """Nothing to do: it runs already."""
 
     async def up(self) -> None:
-        """It runs already."""
+        """Nothing to do: it runs already."""
 
     async def restart(self) -> None:
-        """Nobody needs it to."""
+        """Nothing to do: no scenario restarts it."""
 
     async def stop(self) -> None:
-        """It ends with its cluster."""
+        """Nothing to do: it ends with its cluster."""
 
     async def crash(self) -> None:
-        """It ends with its cluster."""
+        """Nothing to do: it ends with its cluster."""
 
 
-def write_files(plane: str, site: Site, port: int) -> None:
-    """What the API server of a plane in a cluster finds mounted."""
-    write_access(plane, site, port)
-    run = site.ground.run
+def write_files(plane: str, runtime: StackRuntime, port: int) -> None:
+    """Writes the files that the API server of a plane in a cluster has mounted."""
+    write_access(plane, runtime, port)
+    run = runtime.settings.run
     run.write_for_plane(plane, POLICY, run.audit_policy.read_text("utf-8"))
 
 
 class ClusterServer:
-    """The API server of a cluster: made with it, switched off and on with its node."""
+    """The API server of a cluster, switched off and on with its node."""
 
     def __init__(
         self,
         spec: PlaneSpec,
-        site: Site,
+        runtime: StackRuntime,
         cluster: KindCluster,
         *,
         images: Sequence[Path],
@@ -68,8 +68,10 @@ class ClusterServer:
         self._held = held
         self._announce = announce
         self._is_made = False
-        port = cluster.asked.port
-        self.plane = Plane(spec, site, port, self, Within(f"{spec.name}.controllers"))
+        port = cluster.spec.port
+        self.plane = RealPlane(
+            spec, runtime, port, self, ServerInCluster(f"{spec.name}.controllers")
+        )
 
     def start(self) -> None:
         self.cluster.switch_on()
@@ -77,8 +79,8 @@ class ClusterServer:
     async def up(self) -> None:
         await asyncio.to_thread(self.start if self._is_made else self._make)
         await self._serves()
-        # Before any pod of ours begins: kind leaves it to the stack where `kubernetes` leads.
-        await self._announce(self.plane, self.plane.site.ground.address, self.plane.port)
+        # Before any pod starts: kind leaves the endpoint of the Service `kubernetes` to the stack.
+        await self._announce(self.plane, self.plane.runtime.settings.address, self.plane.port)
 
     async def restart(self) -> None:
         await self.stop()
@@ -91,11 +93,11 @@ class ClusterServer:
         await asyncio.to_thread(self.cluster.switch_off)
 
     def _make(self) -> None:
-        self._held.close()  # docker listens there from now on
+        self._held.close()  # docker listens on the port from now on
         self.cluster.create()
         self.cluster.load(self._images)
         self._is_made = True
 
     async def _serves(self) -> None:
         ready = probes.https_answers(self.plane.endpoint(), "/readyz")
-        await until(f"{self.name} to be ready", ready, check=self.plane.site.check)
+        await until(f"{self.name} to be ready", ready, check=self.plane.runtime.check)

@@ -1,18 +1,21 @@
-"""Real planes, both operators as processes, neighbours over HTTP: one stack for all scenarios.
+"""The backend `real`: real API servers and both operators as processes, one stack per session.
+
+It shows what the simulation cannot: real Kubernetes, Karmada, TLS, credentials and process exits.
 
 ```
-stage.py        plays scenarios: most side by side, some alone, and judges what they left
-backend.py      the port that the world speaks to, for one scenario
-people.py       who acts in a scenario and is no operator
-theatre.py      the stack of a session, with all that is installed on it and works beside it
-installing.py   deploy/ on every plane, and the credentials it provides for
-operators.py    operators as processes: started, stopped, killed, frozen, started again
-programs.py     which programs these are: of this environment, or of wheels built for the run
-links.py        every way from an operator to a plane, and how it is spoilt
-neighbours.py   provider and NSO in the cells
-recording.py    what planes held, version by version
-auditing.py     what was asked of planes, read from their audit logs
-judging.py      the oracles of `docs/spec/faults.md` 5
-backstage.py    the thread in which links, neighbours and records live
+scheduler.py        runs scenarios, most side by side and some alone, and evaluates oracles
+ordering.py         the order of scenarios in a session
+backend.py          the `Backend` protocol for one scenario
+users.py            requests of a scenario's users
+environment.py      the stack of a session with everything installed on it
+installing.py       applies deploy/ to every plane and issues credentials
+replicas.py         operators as processes: started, stopped, killed, frozen, restarted
+programs.py         the operators' executables: of this environment, or of wheels built for the run
+links.py            links between operators and planes, which a scenario cuts or slows
+external.py         provider and NSO in the cells
+recording.py        every version of every object, recorded by watches
+auditing.py         requests to planes, read from their audit logs
+oracles.py          the oracles of `docs/spec/faults.md` 5
+background_loop.py  the thread that runs links, external controllers and recorders
 ```
 """

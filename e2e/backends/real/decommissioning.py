@@ -1,4 +1,4 @@
-"""`compute-cell-operator decommission` as a person runs it: role G, bound only meanwhile."""
+"""Runs `compute-cell-operator decommission` with role G, which is bound only during the run."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ import subprocess
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from e2e.backends.port import HUB, ROOT, Run
 from e2e.backends.real import installing, programs
-from e2e.backends.real.theatre import DECOMMISSIONER, Theatre
-from e2e.planes.client import PlaneClient
-from e2e.planes.stack import RealPlanes
+from e2e.backends.real.environment import DECOMMISSIONER, RealEnvironment
+from e2e.harness.access.client import PlaneClient
+from e2e.harness.stack.stack import RealPlanes
+from e2e.world.port import HUB, ROOT, CommandResult
 
 RBAC: Final = "rbac.authorization.k8s.io"
 NAME: Final = "decommissioner"
 ROLES: Final = {HUB: "compute-cell-decommission", ROOT: "compute-cell-decommission-quota"}
 
 
-async def run_decommission(theatre: Theatre, arguments: tuple[str, ...]) -> Run:
-    """Binds role G, runs the command, takes the bindings away again."""
-    planes = theatre.planes
+async def run_decommission(
+    environment: RealEnvironment, arguments: tuple[str, ...]
+) -> CommandResult:
+    """Binds role G, runs the command, removes the bindings."""
+    planes = environment.planes
     folder = planes.run_folder.path / "operators"
-    folder.mkdir(exist_ok=True)  # where they are pods, nobody else has made it
+    folder.mkdir(exist_ok=True)  # with operators as pods the folder does not exist yet
     user = DECOMMISSIONER.user
-    hub_token = planes.plane(HUB).site.tokens.of(HUB, user)
+    hub_token = planes.plane(HUB).runtime.tokens.of(HUB, user)
     hub = installing.write_kubeconfig(
         folder / f"{NAME}.hub", planes, planes.plane(HUB).server, hub_token
     )
-    quota_token = planes.plane(ROOT).site.tokens.of(ROOT, user)
+    quota_token = planes.plane(ROOT).runtime.tokens.of(ROOT, user)
     quota = installing.write_kubeconfig(
         folder / f"{NAME}.milo", planes, planes.milo.server(), quota_token
     )
     command = [
-        str(theatre.programs[programs.CELL]),
+        str(environment.programs[programs.CELL]),
         "decommission",
         "--hub-kubeconfig",
         str(hub),
@@ -43,11 +45,11 @@ async def run_decommission(theatre: Theatre, arguments: tuple[str, ...]) -> Run:
     ]
     await _bind(planes)
     try:
-        # In a thread: a scenario's loop must not stand still while a program runs.
+        # In a thread, so that the scenario's loop is not blocked while the program runs.
         done = await asyncio.to_thread(_run, command)
     finally:
         await _unbind(planes)
-    return Run(done.returncode, done.stdout + done.stderr)
+    return CommandResult(done.returncode, done.stdout + done.stderr)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -58,7 +60,7 @@ async def _bind(planes: RealPlanes) -> None:
     for plane, role in ROLES.items():
         async with planes.plane(plane).client() as client:
             await client.apply(_binding(role))
-    # Projects believe a refusal for a second (neighbours.md 4.5).
+    # Projects cache a refusal for a second (neighbours.md 4.5).
     await asyncio.sleep(1.5)
 
 

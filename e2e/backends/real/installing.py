@@ -1,7 +1,7 @@
-"""What an administrator does before anything runs: `deploy/` on every plane, and credentials.
+"""Installs the operators as an administrator would: `deploy/` on every plane, and credentials.
 
-Applied as it is rendered; what an installation must say itself is said here: where API servers find
-the webhook and who signed its certificate, the bindings of each cell, the ServiceAccounts' tokens.
+The rendered manifests are applied unchanged, except for values that each installation sets: address
+and CA of the webhook, the bindings of each cell, and the ServiceAccounts' tokens.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from e2e.backends.port import HOME, HUB, ROOT, SINGLE, Cell
-from e2e.backends.shipped import cell_bindings, manifests
-from e2e.documents import a_location
-from e2e.objects import object_at, objects_at, text_at
-from e2e.planes.client import PlaneClient
-from e2e.planes.identities import Identity
-from e2e.planes.kubeconfig import Context, Token, render_kubeconfig
-from e2e.planes.links import Link
-from e2e.planes.plane import Plane
-from e2e.planes.stack import RealPlanes
+from e2e.harness.access.client import PlaneClient
+from e2e.harness.access.kubeconfig import Context, Token, render_kubeconfig
+from e2e.harness.deploy.shipped import cell_bindings, manifests
+from e2e.harness.planes.identities import Identity
+from e2e.harness.planes.plane import RealPlane
+from e2e.harness.processes.links import Link
+from e2e.harness.stack.stack import RealPlanes
+from e2e.world.documents import a_location
+from e2e.world.objects import object_at, objects_at, text_at
+from e2e.world.port import HOME, HUB, ROOT, SINGLE, Cell
 
 SYSTEM: Final = "compute-system"
 SCRAPER: Final = Identity("metrics-scraper")
@@ -30,7 +30,7 @@ RBAC: Final = "rbac.authorization.k8s.io"
 
 
 async def install_single(planes: RealPlanes, webhook: Link) -> None:
-    """Both operators in one plain cluster."""
+    """Installs both operators in one cluster."""
     plane = planes.plane(SINGLE.name)
     documents = [_with_address(one, webhook, plane) for one in manifests("single-cluster")]
     async with plane.client() as client:
@@ -38,7 +38,7 @@ async def install_single(planes: RealPlanes, webhook: Link) -> None:
 
 
 async def install(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> None:
-    """Everything that ships for a federation, where it belongs."""
+    """Installs the federation: each overlay on its plane."""
     cells = tuple(cells)
     await install_far_planes(planes, cells, webhook)
     async with planes.plane(HOME).client() as home:
@@ -46,11 +46,11 @@ async def install(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> N
     for cell in cells:
         async with planes.plane(cell.name).client() as member:
             await _apply(member, manifests("cell"))
-    await furnish_homes(planes, cells)
+    await prepare_homes(planes, cells)
 
 
-async def furnish_homes(planes: RealPlanes, cells: Iterable[Cell]) -> None:
-    """What is beside the operators where they run, and does not ship."""
+async def prepare_homes(planes: RealPlanes, cells: Iterable[Cell]) -> None:
+    """Installs what the operators' clusters need and `deploy/` does not contain."""
     async with planes.plane(HOME).client() as home:
         await home.apply(scraper_binding())
     for cell in cells:
@@ -59,7 +59,7 @@ async def furnish_homes(planes: RealPlanes, cells: Iterable[Cell]) -> None:
 
 
 async def install_far_planes(planes: RealPlanes, cells: Iterable[Cell], webhook: Link) -> None:
-    """What ships for planes on which no operator runs: Milo's root and the hub."""
+    """Installs the overlays of planes without operators: Milo's root and the hub."""
     cells = tuple(cells)
     plane = planes.plane(ROOT)
     async with plane.client() as root:
@@ -77,8 +77,10 @@ async def _apply(client: PlaneClient, documents: Iterable[JsonObject]) -> None:
         await client.apply(document)
 
 
-def _with_address(document: JsonObject, webhook: Link, plane: Plane) -> JsonObject:
-    """API servers of these planes resolve no Services: the patch `url` that `deploy/` speaks of."""
+def _with_address(document: JsonObject, webhook: Link, plane: RealPlane) -> JsonObject:
+    """Replaces `service` by `url`, as described in `deploy/`: these API servers resolve no
+    Services.
+    """
     if text_at(document, "kind") != "ValidatingWebhookConfiguration":
         return document
     for one in objects_at(document, "webhooks"):
@@ -87,16 +89,16 @@ def _with_address(document: JsonObject, webhook: Link, plane: Plane) -> JsonObje
     return document
 
 
-def client_of(webhook: Link, path: str, plane: Plane) -> JsonObject:
-    """How an API server of this plane reaches the webhook."""
+def client_of(webhook: Link, path: str, plane: RealPlane) -> JsonObject:
+    """The webhook's client configuration for the API server of this plane."""
     return {
         "url": f"https://{webhook.address}:{webhook.port}{path}",
-        "caBundle": base64.b64encode(plane.site.pki.authority).decode(),
+        "caBundle": base64.b64encode(plane.runtime.pki.authority).decode(),
     }
 
 
 def scraper_binding() -> JsonObject:
-    """Somebody who may read metrics, by the role that ships for it."""
+    """Binds the shipped metrics-reader role to the scraper."""
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRoleBinding",
@@ -107,7 +109,7 @@ def scraper_binding() -> JsonObject:
 
 
 async def issue_token(planes: RealPlanes, plane: str, account: str) -> Token:
-    """A token of a ServiceAccount that `deploy/` made on a plane."""
+    """A token of a ServiceAccount from `deploy/`."""
     path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token"
     asked: JsonObject = {
         "apiVersion": "authentication.k8s.io/v1",
@@ -120,7 +122,7 @@ async def issue_token(planes: RealPlanes, plane: str, account: str) -> Token:
 
 
 def write_kubeconfig(path: Path, planes: RealPlanes, server: str, token: Token) -> Path:
-    context = Context("plane", server, planes.plane(ROOT).site.pki.authority, token)
+    context = Context("plane", server, planes.plane(ROOT).runtime.pki.authority, token)
     path.write_text(render_kubeconfig([context]), "utf-8")
     path.chmod(0o600)
     return path

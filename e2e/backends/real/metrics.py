@@ -1,4 +1,4 @@
-"""One number out of what an operator tells Prometheus."""
+"""Reads single values from an operator's Prometheus metrics."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which programs the operators are: of this environment, or of wheels built for the run.
+"""The operators' executables: of this environment, or of wheels built for the run.
 
-The environment of a developer has our packages editable, and what he changed last is what runs.
-With `--wheels` the packages are built, and installed with what `locks/` pins into an environment of
-their own, one per operator: what runs then is what would be released.
+A developer's environment has our packages editable, so the last edit runs. With `--wheels` the
+packages are built and installed with the versions pinned in `locks/`, one environment per operator:
+what runs is what would be released.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from e2e.planes.errors import PlanesError
+from e2e.harness.errors import PlanesError
 
 TREE: Final = Path(__file__).parents[3]
 MANAGEMENT: Final = "compute-management-operator"
@@ -25,19 +25,19 @@ _SIBLINGS: Final = {
 
 
 def of_this_environment() -> dict[str, Path]:
-    """Where this interpreter's environment has them."""
-    found = {name: Path(sys.executable).parent / name for name in _FOLDERS}
-    missing = [name for name, path in found.items() if not path.exists()]
+    """The executables in this interpreter's environment."""
+    programs = {name: Path(sys.executable).parent / name for name in _FOLDERS}
+    missing = [name for name, path in programs.items() if not path.exists()]
     if missing:
         raise PlanesError(
             f"looking for {missing[0]!r}: it is not beside {sys.executable}",
             remedy="install the packages of this repository, or use --wheels",
         )
-    return found
+    return programs
 
 
 def of_wheels(folder: Path) -> dict[str, Path]:
-    """Builds every wheel there and installs each operator in an environment of its own."""
+    """Builds all wheels and installs each operator in its own environment."""
     wheels = folder / "wheels"
     for package in sorted({one for siblings in _SIBLINGS.values() for one in siblings}):
         _uv("build", "--wheel", "--out-dir", str(wheels), f"packages/{package}")

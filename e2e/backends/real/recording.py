@@ -1,8 +1,8 @@
-"""What real planes held, version by version: a watch per plane and kind, from the session's start.
+"""Records every version of every object on real planes with a watch per plane and kind.
 
-A scenario asks for every version of an object since it began. Watches tell them a moment after the
-planes have them; `has_seen` lets whoever read something newer wait for the record to catch up.
-Nothing is forgotten before the session ends.
+Scenarios ask for all versions of an object since they began. A watch event arrives after a read can
+see the version; `has_seen` lets a reader wait for the recorder. Records are kept until the session
+ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 import orjson
 
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.following import follow
-from e2e.kinds import (
+from compute_sim_planes.client.reflector import list_and_watch
+from compute_sim_planes.client.rest import Client, Resource
+from e2e.world.kinds import (
     BINDING,
     CLAIM,
     DEPLOYMENT,
@@ -30,7 +30,7 @@ from e2e.kinds import (
     WORKLOAD,
     Kind,
 )
-from e2e.objects import name_of, namespace_of, version_of
+from e2e.world.objects import name_of, namespace_of, version_of
 
 ON_HUB: Final = (NAMESPACE, DEPLOYMENT, INSTANCE, POLICY)
 ON_CELL: Final = (NAMESPACE, DEPLOYMENT, INSTANCE, BINDING, SUBNET_CLAIM)
@@ -39,8 +39,8 @@ ON_PROJECT: Final = (NAMESPACE, WORKLOAD, DEPLOYMENT, INSTANCE, CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """One version; `after` is empty where the object is gone, `before` where it was not there."""
+class RecordedVersion:
+    """One version; `after` is empty for a deletion, `before` for a creation."""
 
     at: datetime
     plane: str
@@ -56,16 +56,16 @@ class Recorded:
 
 
 class Recorder:
-    """Records of all planes, in the order in which they were heard."""
+    """Versions of all planes, in the order in which they were received."""
 
     def __init__(self) -> None:
-        self._versions: list[Recorded] = []
+        self._versions: list[RecordedVersion] = []
         self._now: dict[tuple[str, Kind, str], bytes] = {}
         self._revisions: dict[tuple[str, Kind, str], int] = {}
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
 
     def watch(self, plane: str, client: Client, kinds: Iterable[Kind]) -> None:
-        """Begins to record kinds of a plane."""
+        """Starts watches for kinds of a plane."""
         self._tasks[plane] = [
             asyncio.create_task(
                 self._follow(plane, client, kind), name=f"record {plane} {kind.name}"
@@ -74,7 +74,7 @@ class Recorder:
         ]
 
     async def forget(self, plane: str) -> None:
-        """The plane is gone; what it held stays in the record."""
+        """Stops the watches of a deleted plane; its versions are kept."""
         tasks = self._tasks.pop(plane, [])
         for task in tasks:
             task.cancel()
@@ -92,7 +92,7 @@ class Recorder:
 
     def versions(
         self, plane: str, kind: Kind, namespace: str = "", *, since: datetime
-    ) -> list[Recorded]:
+    ) -> list[RecordedVersion]:
         return [
             one
             for one in tuple(self._versions)
@@ -102,39 +102,39 @@ class Recorder:
             and (not namespace or not kind.is_namespaced or one.namespace == namespace)
         ]
 
-    def after(self, count: int) -> list[Recorded]:
-        """Everything but the first so many; for whoever reads on where he stopped."""
+    def after(self, count: int) -> list[RecordedVersion]:
+        """All versions after the first `count`, for reading on."""
         return self._versions[count:]
 
-    def since(self, moment: datetime) -> Iterator[Recorded]:
-        """Everything that changed from then on, and before it what there was already."""
+    def since(self, moment: datetime) -> Iterator[RecordedVersion]:
+        """All versions received from that time on."""
         return (one for one in tuple(self._versions) if one.at >= moment)
 
-    def held_at(self, moment: datetime) -> dict[tuple[str, Kind, str], Recorded]:
-        """What planes held at a moment."""
-        held: dict[tuple[str, Kind, str], Recorded] = {}
+    def held_at(self, moment: datetime) -> dict[tuple[str, Kind, str], RecordedVersion]:
+        """The objects on all planes at a time."""
+        held: dict[tuple[str, Kind, str], RecordedVersion] = {}
         for one in tuple(self._versions):
             if one.at >= moment:
                 break
-            spot = (one.plane, one.kind, one.key)
+            location = (one.plane, one.kind, one.key)
             if one.after:
-                held[spot] = one
+                held[location] = one
             else:
-                held.pop(spot, None)
+                held.pop(location, None)
         return held
 
-    def has_seen(self, plane: str, kind: Kind, found: JsonObject) -> bool:
-        """Whether the record is at least as new as this object."""
-        key, revision = key_of(found), int(version_of(found) or 0)
+    def has_seen(self, plane: str, kind: Kind, document: JsonObject) -> bool:
+        """Whether the recorder has this version of the object or a newer one."""
+        key, revision = key_of(document), int(version_of(document) or 0)
         return self._revisions.get((plane, kind, key), 0) >= revision
 
     def has_lost(self, plane: str, kind: Kind, key: str) -> bool:
-        """Whether the record knows that there is no such object."""
+        """Whether the recorder has no such object now."""
         return (plane, kind, key) not in self._now
 
     def held_in(self, planes: Container[str], namespaces: Container[str]) -> list[str]:
-        """What is in these namespaces of these planes now and must not outlive its root; claims of
-        subnets belong to the network, and nobody of ours may delete them.
+        """Objects in these namespaces of these planes that must be deleted with their root. Subnet
+        claims belong to the network and are excluded.
         """
         return [
             f"{plane} {kind.name} {key}"
@@ -144,21 +144,21 @@ class Recorder:
 
     async def _follow(self, plane: str, client: Client, kind: Kind) -> None:
         resource = Resource(kind.group, kind.version, kind.plural, kind.name, kind.is_namespaced)
-        async with aclosing(follow(client, resource)) as changes:
+        async with aclosing(list_and_watch(client, resource)) as changes:
             async for seen in changes:
-                # Elements of a list say neither kind nor version.
+                # Items of a list carry neither kind nor apiVersion.
                 whole = {"apiVersion": kind.api_version, "kind": kind.name, **seen.object}
-                self._add(plane, kind, whole, is_gone=seen.is_gone)
+                self._add(plane, kind, whole, is_gone=seen.is_deleted)
 
-    def _add(self, plane: str, kind: Kind, found: JsonObject, *, is_gone: bool) -> None:
-        key, revision = key_of(found), int(version_of(found) or 0)
-        spot = (plane, kind, key)
-        before, raw = self._now.get(spot, b""), orjson.dumps(found)
+    def _add(self, plane: str, kind: Kind, document: JsonObject, *, is_gone: bool) -> None:
+        key, revision = key_of(document), int(version_of(document) or 0)
+        location = (plane, kind, key)
+        before, raw = self._now.get(location, b""), orjson.dumps(document)
         if is_gone:
-            self._now.pop(spot, None)
+            self._now.pop(location, None)
         else:
-            self._now[spot] = raw
-        recorded = Recorded(
+            self._now[location] = raw
+        recorded = RecordedVersion(
             datetime.now(UTC),
             plane,
             kind,
@@ -168,10 +168,10 @@ class Recorder:
             b"" if is_gone else raw,
         )
         self._versions.append(recorded)
-        # Last: whoever waits for a revision then finds its version.
-        self._revisions[spot] = revision
+        # Last: a reader that waits for a revision must then see its version.
+        self._revisions[location] = revision
 
 
-def key_of(found: JsonObject) -> str:
-    namespace, name = namespace_of(found), name_of(found)
+def key_of(document: JsonObject) -> str:
+    namespace, name = namespace_of(document), name_of(document)
     return f"{namespace}/{name}" if namespace else name

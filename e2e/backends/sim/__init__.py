@@ -1,11 +1,15 @@
-"""Simulated planes, neighbours and both operators on one virtual clock, in this process.
+"""The backend `sim`: planes, external systems and both operators in one process and virtual time.
+
+A run is deterministic, so a failure is replayed from scenario, seed and fault plan.
 
 ```
-stage.py       plays a scenario, then judges the run by every oracle
-backend.py     the port that the world speaks to
-planes.py      who serves what, and under which name a request gets there
+scheduler.py   runs a scenario, then evaluates every oracle
+backend.py     the `Backend` protocol on simulated planes
+planes.py      simulated API servers by name, and transports to them
 processes.py   operators as processes: started, stopped, killed, frozen; wired by their `wiring.py`
-neighbours.py  Karmada, Milo, NSO, provider, and their delays
-rights.py      who everybody is to each plane, and what was refused
+replicas.py    the replicas of one operator, restarted as a kubelet would
+external.py    Karmada, Milo, NSO, provider, and their delays
+rights.py      the identity of each user on each plane, and requests that were refused
+oracles.py     the oracles that apply to a simulated run
 ```
 """

@@ -1,4 +1,4 @@
-"""The backend `sim`: the port of the world, on planes in this process and virtual time."""
+"""The `Backend` protocol on simulated planes in this process and virtual time."""
 
 from __future__ import annotations
 
@@ -9,44 +9,43 @@ from typing import Final
 import orjson
 
 from compute_api_types.wire import JsonObject
-from compute_operator_kit.testing import FakeMeasures
+from compute_operator_kit.testing.fakes import FakeMetrics
+from compute_sim_planes.api_server.http.transport import read_body
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.transport import read_body
-from compute_sim_planes.cell_policies import make_forms
-from compute_sim_planes.clock import VirtualClock
-from compute_sim_planes.fault_links import Link
-from compute_sim_planes.fault_plans import Fault
-from compute_sim_planes.faults import Injector
+from compute_sim_planes.faults.injection import Injector
+from compute_sim_planes.faults.links import Link
+from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import Commit, History, Request
-from compute_sim_planes.karmada.admission import karmada_amendments
-from e2e.backends.port import (
+from compute_sim_planes.karmada.policies.admission import karmada_amendments
+from compute_sim_planes.time.clock import VirtualClock
+from e2e.backends.sim import blueprints, rights
+from e2e.backends.sim.decommissioning import run_decommission
+from e2e.backends.sim.external import SimExternalControllers
+from e2e.backends.sim.planes import SimPlanes
+from e2e.backends.sim.processes import Process, ProcessContext
+from e2e.backends.sim.replicas import SimReplicas
+from e2e.backends.sim.webhook import answer_review
+from e2e.harness.deploy.shipped import cell_bindings, definitions, external_definitions, manifests
+from e2e.oracles.leaks import a_canary_secret
+from e2e.world.documents import NETWORK_NAME, a_grant, a_location, a_namespace, a_network
+from e2e.world.kinds import Kind
+from e2e.world.objects import name_of
+from e2e.world.port import (
     HOME,
     HUB,
     MANAGEMENT,
     ROOT,
     SINGLE,
-    Audited,
-    Call,
+    AuditedRequest,
+    CommandResult,
     Needs,
-    NetworkKnobs,
-    Place,
-    Reply,
-    Run,
-    Version,
+    NetworkOptions,
+    ObjectVersion,
+    PlaneRequest,
+    PlaneResponse,
+    ProjectNamespace,
 )
-from e2e.backends.shipped import cell_bindings, definitions, manifests, neighbour_definitions
-from e2e.backends.sim import blueprints, rights
-from e2e.backends.sim.crews import Crew
-from e2e.backends.sim.decommissioning import run_decommission
-from e2e.backends.sim.neighbours import Neighbours
-from e2e.backends.sim.planes import SimPlanes
-from e2e.backends.sim.processes import Process, Surroundings
-from e2e.backends.sim.webhook import answer_review
-from e2e.documents import NETWORK_NAME, a_grant, a_location, a_namespace, a_network
-from e2e.faults.leaks import a_canary_secret
-from e2e.kinds import Kind
-from e2e.objects import name_of
 
 NAMESPACE: Final = "shop"
 PROJECTS: Final = ("acme", "beta", "gamma")
@@ -55,7 +54,7 @@ ENGAGED: Final = "compute_projects_engaged"
 
 
 class SimBackend:
-    """See `e2e/backends/port.py`."""
+    """See `e2e/world/port.py`."""
 
     name = "sim"
 
@@ -65,16 +64,15 @@ class SimBackend:
         needs: Needs,
         faults: tuple[Fault, ...] = (),
         *,
-        make_measures: Callable[[str], FakeMeasures] = lambda _: FakeMeasures(),
+        make_measures: Callable[[str], FakeMetrics] = lambda _: FakeMetrics(),
     ) -> None:
         self.needs = needs
         self.clock = clock
-        cities = {cell.name: cell.city for cell in needs.cells}
         self.history = History(clock)
         self.injector = Injector(faults, clock, self.history)
-        self.planes = SimPlanes(clock, self.history, make_forms(cities))
-        self.neighbours = Neighbours(self.planes, clock)
-        self._around = Surroundings(
+        self.planes = SimPlanes(clock, self.history)
+        self.external = SimExternalControllers(self.planes, clock)
+        self._context = ProcessContext(
             self.planes,
             self.injector,
             dict[tuple[str, str], Link](),
@@ -82,27 +80,29 @@ class SimBackend:
             make_measures,
         )
         operators = (MANAGEMENT, *(cell.name for cell in needs.cells))
-        self.crews = {name: Crew(self._around, needs.replicas) for name in operators}
+        self.replicas = {name: SimReplicas(self._context, needs.replicas) for name in operators}
         self.acts = [clock.now()]
         self.by_hand: set[str] = set()
         self.lost: set[str] = set()
         projects = (SINGLE.name,) if needs.is_single else PROJECTS[: needs.projects]
-        self._places = tuple(Place(project, NAMESPACE) for project in projects)
+        self._places = tuple(ProjectNamespace(project, NAMESPACE) for project in projects)
 
     @property
-    def places(self) -> Sequence[Place]:
+    def project_namespaces(self) -> Sequence[ProjectNamespace]:
         return self._places
 
     # opening and closing -------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Planes with all that is shipped, projects, neighbours, and both operators running."""
+        """Opens planes with the shipped manifests, projects, external systems and both
+        operators.
+        """
         if self.needs.is_single:
             await self._open_single()
         else:
             await self._open_federation()
         for cell in self.needs.cells:
-            self.neighbours.start_cell(cell, has_networking=self.needs.has_networking)
+            self.external.start_cell(cell, has_networking=self.needs.has_networking)
         await self.start(MANAGEMENT)
         if self.needs.runs_cells:
             for cell in self.needs.cells:
@@ -110,15 +110,15 @@ class SimBackend:
         await self._await_engaged()
 
     async def _open_single(self) -> None:
-        """One plane with everything of `deploy/single-cluster`; nobody else is there."""
+        """Opens one plane with everything of `deploy/single-cluster`, and no external systems."""
         plane = await self.planes.add(SINGLE.name, [])
         shipped = manifests("single-cluster")
-        # Kinds first: what needs them is asked for by what the plane serves.
+        # CRDs first: the other manifests are filtered by the kinds that the plane serves.
         kinds = [one for one in shipped if one["kind"] == "CustomResourceDefinition"]
         await self._install(plane, kinds)
         await self._install(plane, [one for one in shipped if one not in kinds])
         for place in self._places:
-            await self._furnish(place)
+            await self._create_namespace(place)
 
     async def _open_federation(self) -> None:
         await self._open_planes()
@@ -126,12 +126,14 @@ class SimBackend:
             await self._install(self.planes.at(name), [a_canary_secret("default", name)])
         for place in self._places:
             await self.add_project(place.project)
-        self.neighbours.karmada.start()
+        self.external.karmada.start()
         for cell in self.needs.cells:
-            await self.neighbours.join(cell)
+            await self.external.join(cell)
 
     async def _await_engaged(self) -> None:
-        """Until management serves every project: admission refuses what comes earlier."""
+        """Waits until management has engaged every project; admission refuses writes before
+        that.
+        """
         end = self.now() + WARM_UP
         while self.metric(MANAGEMENT, ENGAGED, {}) < len(self._places) * self.needs.replicas:
             if self.now() >= end:
@@ -151,13 +153,15 @@ class SimBackend:
         for cell in self.needs.cells:
             await self._install(root, cell_bindings("milo", cell.name, cell.city))
             await self._install(hub, cell_bindings("hub", cell.name, cell.city))
-            neighbours = ("networking",) if self.needs.has_networking else ()
-            plane = await self.planes.add(cell.name, definitions(*neighbours))
+            external = ("networking",) if self.needs.has_networking else ()
+            plane = await self.planes.add(cell.name, definitions(*external))
             await self._install(plane, manifests("cell"))
             await self._install(plane, [a_location(cell.city)])
 
     async def _install(self, plane: Plane, documents: Sequence[JsonObject]) -> None:
-        """What the plane serves of it: pods and their like need a cluster, not an API server."""
+        """Applies the documents of kinds that a plain API server serves; Deployments need a
+        cluster.
+        """
         served = [one for one in documents if self._is_served(plane, one)]
         await apply_manifests(plane.connect(), served)
 
@@ -165,8 +169,8 @@ class SimBackend:
         kind = str(document["kind"])
         return plane.state.catalog.find_kind(str(document["apiVersion"]), kind) is not None
 
-    async def _furnish(self, place: Place) -> None:
-        """The scenario's namespace, with the fixture's network, and the cities there are."""
+    async def _create_namespace(self, place: ProjectNamespace) -> None:
+        """Creates the scenario's namespace with the fixture's network and the Locations."""
         documents = [
             a_namespace(place.namespace),
             a_network(NETWORK_NAME, place.namespace),
@@ -176,9 +180,9 @@ class SimBackend:
         await self._install(self.planes.at(place.project), documents)
 
     async def close(self) -> None:
-        for crew in self.crews.values():
-            await crew.stop()
-        await self.neighbours.close()
+        for replicas in self.replicas.values():
+            await replicas.stop()
+        await self.external.close()
         await self.planes.close()
 
     # time ----------------------------------------------------------------------------------------
@@ -191,33 +195,35 @@ class SimBackend:
 
     # planes --------------------------------------------------------------------------------------
 
-    async def add_project(self, name: str) -> Place:
-        place = Place(name, NAMESPACE)
+    async def add_project(self, name: str) -> ProjectNamespace:
+        place = ProjectNamespace(name, NAMESPACE)
         await self.planes.add_project(name)
-        await self._furnish(place)
+        await self._create_namespace(place)
         return place
 
-    async def send(self, plane: str, who: str, call: Call) -> Reply:
-        transport = self.planes.reach(plane, rights.person(who))
-        if call.method != "GET":  # reads of a scenario change nothing and say nothing about us
-            transport = self.planes.record(transport, plane, who)
-        headers = {"Content-Type": call.media, "User-Agent": who}
+    async def send(self, plane: str, user: str, call: PlaneRequest) -> PlaneResponse:
+        transport = self.planes.reach(plane, rights.user_named(user))
+        if (
+            call.method != "GET"
+        ):  # reads of a scenario have no effect, so they are no cause of a change
+            transport = self.planes.record(transport, plane, user)
+        headers = {"Content-Type": call.media, "User-Agent": user}
         body = None if call.body is None else orjson.dumps(call.body)
         answer = await transport.request(call.method, call.target, headers, body)
         raw = await read_body(answer)
-        found: JsonObject = orjson.loads(raw) if raw.startswith(b"{") else {}
+        parsed: JsonObject = orjson.loads(raw) if raw.startswith(b"{") else {}
         pause = answer.headers.get("Retry-After")
-        return Reply(
+        return PlaneResponse(
             answer.status,
-            found,
+            parsed,
             timedelta(seconds=float(pause)) if pause else None,
         )
 
-    def audit(self) -> Sequence[Audited]:
+    def audit(self) -> Sequence[AuditedRequest]:
         return [
-            Audited(
+            AuditedRequest(
                 at=one.at,
-                who=one.caller.identity,
+                user=one.caller.identity,
                 agent=one.caller.user_agent,
                 plane=one.address.plane,
                 verb=one.address.verb,
@@ -237,9 +243,9 @@ class SimBackend:
     def write_off(self, cell: str) -> None:
         self.lost.add(cell)
 
-    def versions(self, plane: str, kind: Kind, namespace: str) -> Sequence[Version]:
+    def versions(self, plane: str, kind: Kind, namespace: str) -> Sequence[ObjectVersion]:
         return [
-            Version(one.at, not one.after, orjson.loads(one.after or one.before))
+            ObjectVersion(one.at, not one.after, orjson.loads(one.after or one.before))
             for one in self.history.of(Commit)
             if (one.plane, one.kind) == (plane, kind.name)
             and (not namespace or not kind.is_namespaced or one.key.startswith(f"{namespace}/"))
@@ -250,97 +256,97 @@ class SimBackend:
     async def start(self, operator: str, settings: JsonObject | None = None) -> None:
         self._act()
         if operator == MANAGEMENT:
-            self.crews[operator].start(blueprints.management(self.needs, settings))
+            self.replicas[operator].start(blueprints.management(self.needs, settings))
             await self.set_webhook(is_up=True)
         else:
             which = next(cell for cell in self.needs.cells if cell.name == operator)
-            self.crews[operator].start(blueprints.cell(which, self.needs, settings))
+            self.replicas[operator].start(blueprints.cell(which, self.needs, settings))
 
     async def stop(self, operator: str) -> None:
         self._act()
-        await self.crews[operator].stop()
+        await self.replicas[operator].stop()
 
     async def kill(self, operator: str) -> None:
         self._act()
-        await self.crews[operator].kill()
+        await self.replicas[operator].kill()
 
     async def freeze_leader(self, operator: str) -> None:
         self._act()
-        leader = self.crews[operator].leader
+        leader = self.replicas[operator].leader
         if leader is None:
-            raise AssertionError(f"nobody leads {operator}")
+            raise AssertionError(f"no replica of {operator} leads")
         leader.gate.freeze()
 
     async def thaw(self, operator: str) -> None:
         self._act()
-        for process in self.crews[operator].alive:
+        for process in self.replicas[operator].alive:
             process.gate.thaw()
 
     def metric(self, operator: str, name: str, labels: Mapping[str, str]) -> float:
-        return self.crews[operator].total(name, labels)
+        return self.replicas[operator].total(name, labels)
 
     def _act(self) -> None:
-        """A scenario did something that is no request."""
+        """Records the time of a scenario's action that is not a request."""
         self.acts.append(self.now())
 
     def processes(self) -> Iterator[Process]:
-        """Every process there ever was."""
-        for crew in self.crews.values():
-            yield from crew
+        """Every process since the start of the run."""
+        for replicas in self.replicas.values():
+            yield from replicas
 
     # links ---------------------------------------------------------------------------------------
 
     async def cut(self, operator: str, plane: str) -> None:
         self._act()
-        self._around.link(operator, plane).cut()
+        self._context.link(operator, plane).cut()
 
     async def slow(self, operator: str, plane: str, delay: timedelta) -> None:
         self._act()
-        self._around.link(operator, plane).slow(delay)
+        self._context.link(operator, plane).slow(delay)
 
     async def heal(self, operator: str, plane: str) -> None:
         self._act()
-        self._around.link(operator, plane).heal()
+        self._context.link(operator, plane).heal()
 
     async def cut_member(self, cell: str) -> None:
         self._act()
-        self.neighbours.karmada.cut(cell)
+        self.external.karmada.cut(cell)
 
     async def heal_member(self, cell: str) -> None:
         self._act()
-        self.neighbours.karmada.heal(cell)
+        self.external.karmada.heal(cell)
 
-    # neighbours ----------------------------------------------------------------------------------
+    # external systems ----------------------------------------------------------------------------
 
     async def pause_quota(self) -> None:
         self._act()
-        self.planes.milo.knobs.pause()
+        self.planes.milo.options.pause()
 
     async def resume_quota(self) -> None:
         self._act()
-        self.planes.milo.knobs.resume()
+        self.planes.milo.options.resume()
 
     async def set_grant(self, project: str, instances: int) -> None:
-        """Over the default grant of new projects, so that what a scenario says is all there is."""
+        """Replaces the default grant of new projects, so that the limit is exactly `instances`."""
         self._act()
         wanted = a_grant(project, instances)
         await apply_manifests(self.planes.at(project).connect(), [wanted])
 
-    async def set_networking(self, cell: str, knobs: NetworkKnobs) -> None:
+    async def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self._act()
-        self.neighbours.set_networking(cell, knobs)
+        self.external.set_networking(cell, options)
 
     async def install_networking(self, plane: str) -> None:
         self._act()
         at = self.planes.at(plane)
-        await apply_manifests(at.connect(), neighbour_definitions("networking"))
+        await apply_manifests(at.connect(), external_definitions("networking"))
         for cell in self.needs.cells:
-            if cell.name == plane and plane not in self.neighbours.networks:
+            if cell.name == plane and plane not in self.external.networks:
                 await apply_manifests(at.connect(), [a_location(cell.city)])
-                self.neighbours.start_networking(plane)
+                self.external.start_networking(plane)
 
     async def uninstall_networking(self, plane: str) -> None:
-        for crd in neighbour_definitions("networking"):
+        for crd in external_definitions("networking"):
             await self.remove_definition(plane, name_of(crd))
 
     async def remove_definition(self, plane: str, name: str) -> None:
@@ -353,11 +359,11 @@ class SimBackend:
         self._act()
         address = rights.describe_webhook()
         if is_up:
-            crew = self.crews[MANAGEMENT]
-            self.planes.webhooks.webhooks[address] = lambda review: answer_review(crew, review)
+            replicas = self.replicas[MANAGEMENT]
+            self.planes.webhooks.webhooks[address] = lambda review: answer_review(replicas, review)
         else:
             self.planes.webhooks.webhooks.pop(address, None)
 
-    async def decommission(self, *arguments: str) -> Run:
+    async def decommission(self, *arguments: str) -> CommandResult:
         self._act()
         return await run_decommission(self.planes, *arguments)

@@ -1,7 +1,7 @@
-"""How both operators are built for a simulated world: settings as shipped, ports of the world.
+"""Builds both operators for the simulation from their shipped settings and simulated ports.
 
-The configuration is that of the ConfigMaps in `deploy/`, with what an installation must say laid
-over it; so what is simulated starts as what ships.
+The configuration comes from the ConfigMaps in `deploy/`, with the values that each installation
+must set merged over it. An operator therefore starts in the simulation as it ships.
 """
 
 from __future__ import annotations
@@ -10,37 +10,40 @@ from typing import Final
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
-from compute_cell_operator import kinds as cell_kinds
-from compute_cell_operator import plane_names as cell_planes
+from compute_cell_operator import planes as cell_kinds
+from compute_cell_operator import planes as cell_planes
 from compute_cell_operator import wiring as cell_wiring
 from compute_cell_operator.settings import CellSettings
-from compute_management_operator import plane_names as management_planes
+from compute_management_operator import planes as management_planes
 from compute_management_operator import wiring as management_wiring
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.election import Timing
+from compute_operator_kit.config.loader import validate_settings
+from compute_operator_kit.controller.ports import OperatorPorts
+from compute_operator_kit.core.keys import Role
+from compute_operator_kit.planes.endpoints import PlaneEndpoint, PlaneEndpoints
+from compute_operator_kit.process.election import Timing
 from compute_quota_client import QuotaClient, QuotaSettings
 from compute_quota_client import Surroundings as QuotaSurroundings
-from e2e.backends.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell, Needs
-from e2e.backends.shipped import lay_over, shipped_configuration
 from e2e.backends.sim.canaries import quota_credentials
-from e2e.backends.sim.processes import Blueprint, Fittings
-from e2e.backends.sim.quota_way import QuotaWay
+from e2e.backends.sim.processes import Blueprint, ProcessPorts
+from e2e.backends.sim.quota_transport import QuotaTransport
+from e2e.harness.deploy.shipped import merge_over, shipped_configuration
+from e2e.world.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell, Needs
 
 MILO: Final = "https://milo.example.net"
-# Who speaks in a cell's events (cell.md 14); everything else is the operator's own word.
-VOICES: Final = {
+# Event sources of a cell by kind (cell.md 14); other events name the operator's component.
+EVENT_SOURCES: Final = {
     cell_kinds.INSTANCE: "instance-controller",
     cell_kinds.DEPLOYMENT: "workloaddeployment-controller",
 }
 
 
 def management(needs: Needs, given: JsonObject | None = None) -> Blueprint:
-    """The management operator; `given` lies over its configuration."""
+    """The management operator; `given` is merged over its configuration."""
     folder = "single-cluster" if needs.is_single else "management"
     document = shipped_configuration(folder, "compute-management-config")
-    for laid in (needs.settings.get(MANAGEMENT, {}), given or {}):
-        document = lay_over(document, laid)
+    for overrides in (needs.settings.get(MANAGEMENT, {}), given or {}):
+        document = merge_over(document, overrides)
     settings = validate_settings(ManagementSettings, document)
     fixed: dict[str, str] = {
         management_planes.HOME: SINGLE.name if needs.is_single else HOME,
@@ -48,18 +51,18 @@ def management(needs: Needs, given: JsonObject | None = None) -> Blueprint:
         management_planes.HUB: HUB,
     }
 
-    def wire(fittings: Fittings) -> management_wiring.Operator:
-        ports = management_wiring.Ports(
-            connect=fittings.connect,
-            clock=fittings.clock,
-            random=fittings.random,
-            places=management_wiring.Places(projects=MILO),
-            leadership=fittings.leadership,
-            recorder=fittings.recorder,
-            measures=fittings.measures,
-            spans=fittings.spans,
+    def wire(configs: ProcessPorts) -> management_wiring.ManagementOperator:
+        ports = OperatorPorts(
+            connect=configs.connect,
+            clock=configs.clock,
+            random=configs.random,
+            endpoints=PlaneEndpoints({Role.PROJECT: PlaneEndpoint(MILO)}),
+            leadership=configs.leadership,
+            event_recorder=configs.recorder,
+            metrics=configs.measures,
+            spans=configs.spans,
         )
-        return management_wiring.Operator(settings, ports)
+        return management_wiring.ManagementOperator(settings, ports)
 
     return Blueprint(
         operator=MANAGEMENT,
@@ -72,28 +75,28 @@ def management(needs: Needs, given: JsonObject | None = None) -> Blueprint:
 
 
 def cell(which: Cell, needs: Needs, given: JsonObject | None = None) -> Blueprint:
-    """The operator of a cell; without quota it is told so in its configuration."""
+    """The operator of a cell; its configuration switches quota off if the scenario needs none."""
     document = shipped_configuration(
         "single-cluster" if needs.is_single else "cell", "compute-cell-config"
     )
-    own = {} if needs.is_single else _say_of_cell(which, needs)
-    for laid in (own, needs.settings.get(which.name, {}), given or {}):
-        document = lay_over(document, laid)
+    own = {} if needs.is_single else _cell_settings(which, needs)
+    for overrides in (own, needs.settings.get(which.name, {}), given or {}):
+        document = merge_over(document, overrides)
     settings = validate_settings(CellSettings, document)
     fixed: dict[str, str] = {cell_planes.CELL: which.name, cell_planes.HUB: HUB}
 
-    def wire(fittings: Fittings) -> cell_wiring.Operator:
-        ports = cell_wiring.Ports(
-            connect=fittings.connect,
-            clock=fittings.clock,
-            random=fittings.random,
-            leadership=fittings.leadership,
-            recorder=fittings.recorder,
-            measures=fittings.measures,
-            spans=fittings.spans,
-            quota=_open_quota(fittings, which.name) if settings.is_quota_enforced else None,
+    def wire(configs: ProcessPorts) -> cell_wiring.CellOperator:
+        ports = OperatorPorts(
+            connect=configs.connect,
+            clock=configs.clock,
+            random=configs.random,
+            leadership=configs.leadership,
+            event_recorder=configs.recorder,
+            metrics=configs.measures,
+            spans=configs.spans,
         )
-        return cell_wiring.Operator(settings, ports)
+        quota = _open_quota(configs, which.name) if settings.is_quota_enforced else None
+        return cell_wiring.CellOperator(settings, ports, quota)
 
     return Blueprint(
         operator=which.name,
@@ -101,31 +104,34 @@ def cell(which: Cell, needs: Needs, given: JsonObject | None = None) -> Blueprin
         home=cell_planes.CELL,
         plane_of=lambda name: fixed.get(name, name),
         wire=wire,
-        voices=VOICES,
+        event_sources=EVENT_SOURCES,
         timing=Timing.of(settings.leader_election),
     )
 
 
-def _say_of_cell(which: Cell, needs: Needs) -> JsonObject:
-    """What an installation must say: which cell this is, and whether quota is on."""
-    identity: JsonObject = {"name": which.name, "cityCode": which.city if which.says_city else ""}
+def _cell_settings(which: Cell, needs: Needs) -> JsonObject:
+    """The settings each installation must set: name and city of the cell, and whether quota is
+    on.
+    """
+    identity: JsonObject = {
+        "name": which.name,
+        "cityCode": which.city if which.has_city_setting else "",
+    }
     own: JsonObject = {"cell": identity}
     if not needs.has_quota:
         own["quota"] = {"mode": "disabled", "kubeconfigPath": None}
     return own
 
 
-def _open_quota(fittings: Fittings, operator: str) -> QuotaClient:
+def _open_quota(configs: ProcessPorts, operator: str) -> QuotaClient:
     client = QuotaClient(
         MILO,
-        transport=QuotaWay(fittings.reach),
+        transport=QuotaTransport(configs.reach),
         settings=QuotaSettings(
             user_agent=cell_wiring.COMPONENT, field_manager=labels.QUOTA_MANAGER
         ),
-        surroundings=QuotaSurroundings(
-            chance=fittings.random.random, wall_clock=fittings.clock.now
-        ),
+        surroundings=QuotaSurroundings(chance=configs.random.random, wall_clock=configs.clock.now),
         credentials=quota_credentials(MILO, operator),
     )
-    fittings.closing.append(client.aclose)
+    configs.closing.append(client.aclose)
     return client

@@ -1,7 +1,7 @@
-"""Credentials and Secrets with canaries in them, for every simulated world (S12).
+"""Credentials and Secrets with recognisable canary values for every simulated run (S12).
 
-Planes know an operator by its connection, so a token opens nothing here: it is only there to be
-kept. `e2e.faults.leaks` looks for it afterwards.
+Simulated planes authenticate by connection, so these tokens grant nothing. `e2e.oracles.leaks`
+searches objects, requests and logs for them after the run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from compute_quota_client._credentials import FixedCredentials
 from compute_quota_client._material import Material
-from e2e.faults.leaks import TOKEN
+from e2e.oracles.leaks import TOKEN
 
 
 class CanaryCredentials:
@@ -23,11 +23,11 @@ class CanaryCredentials:
         return {"Authorization": f"Bearer {self._token}"}
 
     async def refresh(self) -> bool:
-        """There is a new one whenever somebody asks, so that a 401 is tried again, as it ships."""
+        """Always true, so that a request answered 401 is repeated, as with shipped credentials."""
         self._token += "-again"
         return True
 
 
 def quota_credentials(server: str, operator: str) -> FixedCredentials:
-    """The same for the quota client, whose makers take a credential from files alone."""
+    """The same for the quota client, which otherwise reads credentials from files only."""
     return FixedCredentials(Material(origin=server, token=f"{TOKEN}-of-{operator}-for-quota"))

@@ -1,7 +1,7 @@
-"""A person runs `compute-cell-operator decommission` on simulated planes, bound to role G for it.
+"""Runs `compute-cell-operator decommission` on simulated planes as a user with role G.
 
-Arguments are read by the command's own parser and carried out by its own `decommission`; only the
-connections are the world's. The kubeconfigs it asks for name nothing here.
+The command's own parser and its own `decommission` are used; only the connections are simulated.
+The kubeconfigs in its arguments do not exist.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from compute_cell_operator.decommission.command import (
     decommission,
     parse_command,
 )
-from compute_cell_operator.decommission.removal import Means
-from compute_cell_operator.plane_names import HUB as HUB_PLANE
+from compute_cell_operator.decommission.removal import RemovalDeps
+from compute_cell_operator.planes import HUB as HUB_PLANE
 from compute_cell_operator.wiring import COMPONENT
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.keys import Role
-from compute_operator_kit.kube import Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.keys import Role
 from compute_quota_client import QuotaClient, QuotaSettings
 from compute_quota_client import Surroundings as QuotaSurroundings
-from compute_sim_planes.api_server.identity import authenticated
+from compute_sim_planes.api_server.authz.identity import authenticated
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane
-from compute_sim_planes.api_server.seeding import apply_manifests
-from e2e.backends.port import HUB, Run
 from e2e.backends.sim.blueprints import MILO
 from e2e.backends.sim.planes import SimPlanes
-from e2e.backends.sim.quota_way import QuotaWay
+from e2e.backends.sim.quota_transport import QuotaTransport
+from e2e.world.port import HUB, CommandResult
 
-PERSON: Final = "person:decommissioning"
+USER_AGENT_PREFIX: Final = "person:decommissioning"
 ROLES: Final = {"hub": "compute-cell-decommission", "root": "compute-cell-decommission-quota"}
 _FILES: Final = ("--hub-kubeconfig", "hub", "--quota-kubeconfig", "quota")
 _BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/decommissioning"
 
 
-async def run_decommission(planes: SimPlanes, *arguments: str) -> Run:
-    """The command as a person runs it, and what it printed."""
+async def run_decommission(planes: SimPlanes, *arguments: str) -> CommandResult:
+    """Runs the command and returns its exit code and output."""
     command = parse_command(COMPONENT, (*arguments, *_FILES))
     places = {"hub": planes.at(HUB), "root": planes.milo.planes.root}
     for side, plane in places.items():
@@ -48,30 +48,34 @@ async def run_decommission(planes: SimPlanes, *arguments: str) -> Run:
     lines: list[str] = []
     quota = _open_quota(planes)
     try:
-        means = Means(_open_hub(planes), quota, planes.clock, lines.append)
+        means = RemovalDeps(_open_hub(planes), quota, planes.clock, lines.append)
         code = await decommission(command, means)
     finally:
         await quota.aclose()
         for plane in places.values():
             await _unbind(plane)
-    return Run(int(code), "\n".join(lines))
+    return CommandResult(int(code), "\n".join(lines))
 
 
-def _open_hub(planes: SimPlanes) -> KubeHttp:
-    transport = planes.record(planes.reach(HUB, authenticated(PERSON)), HUB, PERSON)
-    lane = Lane(HUB_PLANE, planes.clock)
-    connection = Connection(HUB_PLANE, Role.HUB, transport, lane, user_agent=COMPONENT)
-    return KubeHttp(connection, Writer(CONTROLLER, COMPONENT))
+def _open_hub(planes: SimPlanes) -> HttpKubeClient:
+    transport = planes.record(
+        planes.reach(HUB, authenticated(USER_AGENT_PREFIX)), HUB, USER_AGENT_PREFIX
+    )
+    lane = FlowControl(HUB_PLANE, planes.clock)
+    connection = RestConfig(HUB_PLANE, Role.HUB, transport, lane, user_agent=COMPONENT)
+    return HttpKubeClient(connection, FieldOwner(CONTROLLER, COMPONENT))
 
 
 def _open_quota(planes: SimPlanes) -> QuotaClient:
-    user = authenticated(PERSON)
+    user = authenticated(USER_AGENT_PREFIX)
     return QuotaClient(
         MILO,
-        transport=QuotaWay(lambda name: planes.record(planes.reach(name, user), name, PERSON)),
+        transport=QuotaTransport(
+            lambda name: planes.record(planes.reach(name, user), name, USER_AGENT_PREFIX)
+        ),
         settings=QuotaSettings(user_agent=COMPONENT, field_manager=labels.QUOTA_MANAGER),
         surroundings=QuotaSurroundings(
-            chance=planes.clock.random(PERSON).random, wall_clock=planes.clock.now
+            chance=planes.clock.random(USER_AGENT_PREFIX).random, wall_clock=planes.clock.now
         ),
     )
 
@@ -83,7 +87,7 @@ def _binding(role: str) -> JsonObject:
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "decommissioning"},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": PERSON}],
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER_AGENT_PREFIX}],
     }
 
 

@@ -1,7 +1,7 @@
-"""A process that can be stopped in its tracks and go on later, as by SIGSTOP and SIGCONT.
+"""Freezes one simulated process and resumes it later, as SIGSTOP and SIGCONT do.
 
-Under one event loop a process stands still when nothing it waits for comes back: neither the end of
-a sleep nor an answer nor a line of a watch. What it would do between two of them it does before.
+All processes share one event loop, so a frozen one is held at its await points: sleeps, responses
+and watch lines do not return to it. Code between two awaits still runs to the next one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 
-from compute_operator_kit.clock import Clock
-from compute_sim_planes.api_server.transport import Answer, Transport
+from compute_operator_kit.core.clock import Clock
+from compute_sim_planes.api_server.http.transport import Response, Transport
 
 
-class Gate:
+class FreezeGate:
     """Open while the process runs."""
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class Gate:
     def thaw(self) -> None:
         self._open.set()
 
-    async def passes(self) -> None:
+    async def wait_until_thawed(self) -> None:
         await self._open.wait()
 
 
 class GatedClock:
-    """The world's clock for one process: time goes on while it stands, its sleeps end after."""
+    """The virtual clock for one process: time passes while it is frozen, its sleeps end later."""
 
-    def __init__(self, clock: Clock, gate: Gate) -> None:
+    def __init__(self, clock: Clock, gate: FreezeGate) -> None:
         self._clock = clock
         self._gate = gate
 
@@ -50,23 +50,23 @@ class GatedClock:
 
     async def sleep(self, delay: timedelta) -> None:
         await self._clock.sleep(delay)
-        await self._gate.passes()
+        await self._gate.wait_until_thawed()
 
 
 class GatedTransport:
-    """A transport of that process: nothing leaves it and nothing reaches it while it stands."""
+    """A transport that holds requests and responses while the process is frozen."""
 
-    def __init__(self, inner: Transport, gate: Gate) -> None:
+    def __init__(self, inner: Transport, gate: FreezeGate) -> None:
         self._inner = inner
         self._gate = gate
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        await self._gate.passes()
+    ) -> Response:
+        await self._gate.wait_until_thawed()
         answer = await self._inner.request(method, target, headers, body)
         try:
-            await self._gate.passes()
+            await self._gate.wait_until_thawed()
         except BaseException:
             await answer.close()
             raise
@@ -74,7 +74,7 @@ class GatedTransport:
 
 
 class _GatedAnswer:
-    def __init__(self, inner: Answer, gate: Gate) -> None:
+    def __init__(self, inner: Response, gate: FreezeGate) -> None:
         self._inner = inner
         self._gate = gate
 
@@ -90,7 +90,7 @@ class _GatedAnswer:
         chunks = self._inner.chunks()
         try:
             async for chunk in chunks:
-                await self._gate.passes()
+                await self._gate.wait_until_thawed()
                 yield chunk
         finally:
             await _close_iterator(chunks)
@@ -100,7 +100,7 @@ class _GatedAnswer:
 
 
 async def _close_iterator(chunks: AsyncIterator[bytes]) -> None:
-    """A generator left to the collector would end at a moment of its own."""
+    """Closes the generator now; the garbage collector would end it at an unpredictable time."""
     close = getattr(chunks, "aclose", None)
     if close is not None:
         await close()

@@ -1,7 +1,7 @@
-"""The planes of a simulated world, by the names that scenarios use.
+"""Simulated API servers by the names that scenarios use, and transports to them.
 
-Milo's root and projects lie behind its one front; home, hub and cells are planes of their own. All
-of them tell one history what they commit. Rights are enforced on each by the roles stored there.
+Milo's root and projects share one server; home, hub and cells have their own. All record their
+commits in one history. Each plane enforces RBAC by the roles stored on it.
 """
 
 from __future__ import annotations
@@ -9,49 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.api_server.kinds import GroupResource
+from compute_sim_planes.api_server.admission.webhook_clients import RegisteredWebhooks
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.http.transport import Response, Transport
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.policies import PolicyForm
-from compute_sim_planes.api_server.seeding import apply_manifests
 from compute_sim_planes.api_server.state import Amendment
-from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.api_server.webhook_callers import RegisteredWebhooks
-from compute_sim_planes.client import Client
-from compute_sim_planes.clock import VirtualClock
+from compute_sim_planes.client.rest import Client
 from compute_sim_planes.history import History, RecordingTransport
 from compute_sim_planes.json_types import JsonObject
-from compute_sim_planes.milo.knobs import Knobs
+from compute_sim_planes.milo.options import MiloOptions
 from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.request_address import KindNames
-from e2e.backends.port import ROOT
+from compute_sim_planes.time.clock import VirtualClock
+from e2e.world.port import ROOT
 
-# What answers in a plane's place, for tests that put somebody odd there; None lets a request pass.
-Impostor: TypeAlias = Callable[[str, str, Mapping[str, str]], Answer | None]
+# Answers instead of a plane, for tests of a misbehaving server; None lets the plane answer.
+AnswerOverride: TypeAlias = Callable[[str, str, Mapping[str, str]], Response | None]
 
 
-def nobody(plane: str, method: str, headers: Mapping[str, str]) -> Answer | None:
-    """Every plane answers for itself."""
+def no_override(plane: str, method: str, headers: Mapping[str, str]) -> Response | None:
+    """The default: every plane answers itself."""
     del plane, method, headers
     return None
 
 
 class SimPlanes:
-    """Every plane there is; cells and projects come as they are added."""
+    """All planes of a run; cells and projects are added while it lasts."""
 
-    def __init__(
-        self, clock: VirtualClock, history: History, policies: dict[str, PolicyForm]
-    ) -> None:
+    def __init__(self, clock: VirtualClock, history: History) -> None:
         self.clock = clock
         self.history = history
         self.webhooks = RegisteredWebhooks()
-        self._policies = policies
-        parts = MiloParts(clock, clock.identities, webhooks=self.webhooks, policies=dict(policies))
-        self.milo = Milo(parts, Knobs())
+        parts = MiloParts(clock, clock.identities, webhooks=self.webhooks)
+        self.milo = Milo(parts, MiloOptions())
         self.planes: dict[str, Plane] = {}
-        self.impostor: Impostor = nobody
+        self.answer_override: AnswerOverride = no_override
         history.listen(ROOT, self.milo.planes.root.state.store)
 
     async def add(
@@ -60,12 +56,11 @@ class SimPlanes:
         manifests: Iterable[JsonObject],
         amendments: Mapping[GroupResource, Amendment] | None = None,
     ) -> Plane:
-        """A plane of its own, with what an administrator applies before anything runs."""
+        """Adds a plane with its own server and applies the manifests to it."""
         parts = PlaneParts(
             clock=self.clock,
             identities=self.clock.identities,
             webhooks=self.webhooks,
-            policies=dict(self._policies),
             amendments=amendments or {},
         )
         plane = self.planes[name] = Plane(name, parts)
@@ -78,21 +73,21 @@ class SimPlanes:
         await self.milo.add_project(name)
 
     def at(self, name: str) -> Plane:
-        found = self.planes.get(name)
-        if found is not None:
-            return found
+        plane = self.planes.get(name)
+        if plane is not None:
+            return plane
         return self.milo.planes.root if name == ROOT else self.milo.planes.at(name)
 
     def reach(self, name: str, user: User) -> Transport:
-        """A plane as a user reaches it, whichever plane bears that name when he asks."""
-        return _Way(self, name, user)
+        """A transport to a plane; the name is resolved with each request."""
+        return _PlaneTransport(self, name, user)
 
     def kind_names(self, name: str) -> KindNames:
-        """What a plane calls its kinds, as far as it serves them at that moment."""
+        """The kind of a resource, if the plane serves it at that moment."""
 
         def find(group: str, version: str, resource: str) -> str:
-            found = self.at(name).state.catalog.find(group, version, resource)
-            return "" if found is None else found.kind
+            resource_type = self.at(name).state.catalog.find(group, version, resource)
+            return "" if resource_type is None else resource_type.kind
 
         return find
 
@@ -101,7 +96,7 @@ class SimPlanes:
         return RecordingTransport(inner, self.history, plane=name, identity=identity, kinds=kinds)
 
     def transport(self, name: str, user: User) -> Transport:
-        """A neighbour's way to a plane; what it does there is written down under its name."""
+        """A recording transport for an external controller or user, under its own name."""
         return self.record(self.reach(name, user), name, user.name)
 
     def client(self, name: str, user: User) -> Client:
@@ -113,7 +108,7 @@ class SimPlanes:
         await self.milo.close()
 
 
-class _Way:
+class _PlaneTransport:
     """A transport that looks up its plane with every request."""
 
     def __init__(self, planes: SimPlanes, name: str, user: User) -> None:
@@ -123,8 +118,8 @@ class _Way:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        instead = self._planes.impostor(self._name, method, headers)
+    ) -> Response:
+        instead = self._planes.answer_override(self._name, method, headers)
         if instead is not None:
             return instead
         plane = self._planes.planes.get(self._name)

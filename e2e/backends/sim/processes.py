@@ -1,8 +1,8 @@
-"""Operators as processes of a simulated world: started, stopped, killed, frozen, started again.
+"""Operators as processes of the simulation, which can be stopped, killed, frozen and restarted.
 
-Each is wired by its own `wiring.py`; what a real process has around that (`kit.house`) is built
-here from the same parts: the Lease, the recorder of events, the planes' clients. Only transports,
-clock and chance are the world's.
+Each operator is built by its own `wiring.py`. Lease election, event recorder and clients, which
+`operator_process` sets up in a real process, are set up here from the same parts; only transports,
+clock and random source are simulated.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from compute_operator_kit.apply.desk import Leadership, Recorder
-from compute_operator_kit.clock import Clock, Random
-from compute_operator_kit.connector import PatientLane
-from compute_operator_kit.election import Timing
-from compute_operator_kit.events import Events, Reporter
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.house import Wired
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.leader import LEASE, Candidacy, Election, LeaseLostError
-from compute_operator_kit.planes import Plane
-from compute_operator_kit.recorders import Recorders
-from compute_operator_kit.testing import FakeMeasures
-from compute_sim_planes.api_server.identity import User
-from compute_sim_planes.api_server.transport import Transport
-from compute_sim_planes.fault_links import Link
-from compute_sim_planes.fault_plans import Action, Fault
-from compute_sim_planes.faults import FaultyTransport, Injector, OperatorLife
-from compute_sim_planes.passes import RecordedPasses
+from compute_operator_kit.apply.context import EventRecorder, Leadership
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.core.clock import Clock, Random
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.planes.client_factory import FlowControlWithoutBreaker
+from compute_operator_kit.planes.registry import Plane
+from compute_operator_kit.process.election import Timing
+from compute_operator_kit.process.leader import LEASE, Candidacy, Election, LeaseLostError
+from compute_operator_kit.process.operator_process import RunnableOperator
+from compute_operator_kit.telemetry.event_recorders import EventRecorders
+from compute_operator_kit.telemetry.events import EventClient, EventSource
+from compute_operator_kit.testing.fakes import FakeMetrics
+from compute_sim_planes.api_server.authz.identity import User
+from compute_sim_planes.api_server.http.transport import Transport
+from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport, Injector
+from compute_sim_planes.faults.links import Link
+from compute_sim_planes.faults.plans import Action, Fault
+from compute_sim_planes.reconcile_trace import ReconcileTrace
 from e2e.backends.sim.canaries import CanaryCredentials
-from e2e.backends.sim.freezing import Gate, GatedClock, GatedTransport
+from e2e.backends.sim.freezing import FreezeGate, GatedClock, GatedTransport
 from e2e.backends.sim.planes import SimPlanes
 
 NAMESPACE: Final = "compute-system"
 KILL: Final = Fault("A5", Action.CRASH_BEFORE)
-# A container that ends by itself comes again after the least of the kubelet's pauses here.
+# Wait before an ended process is started again; shorter than a kubelet's back-off.
 RESTART_AFTER: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the processes of a world share."""
+class ProcessContext:
+    """What all processes of a run share."""
 
     planes: SimPlanes
     injector: Injector
     links: dict[tuple[str, str], Link]
-    # Who an operator is to a plane, by both names.
+    # The identity of an operator (first argument) on a plane (second argument).
     user_of: Callable[[str, str], User]
-    # Where a process of a component puts its numbers.
-    make_measures: Callable[[str], FakeMeasures] = lambda _: FakeMeasures()
+    # Creates the metrics of a process, by component.
+    make_measures: Callable[[str], FakeMetrics] = lambda _: FakeMetrics()
 
     def link(self, operator: str, plane: str) -> Link:
         return self.links.setdefault((operator, plane), Link())
@@ -62,51 +62,51 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """One operator: how it is called, where it lives, how it is wired."""
+    """How to build one operator, and its names."""
 
     operator: str  # in scenarios
     component: str  # in Leases, events and user agents
     home: PlaneName
-    # The operator's name of a plane to that of the scenario.
+    # Translates the operator's name of a plane into that of the scenario.
     plane_of: Callable[[str], str]
-    wire: Callable[[Fittings], Wired]
-    voices: Mapping[Kind, str] = field(default_factory=dict[Kind, str])
+    wire: Callable[[ProcessPorts], RunnableOperator]
+    event_sources: Mapping[Kind, str] = field(default_factory=dict[Kind, str])
     timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, slots=True)
-class Fittings:
-    """What a blueprint's `wire` gives to `wiring.Ports`."""
+class ProcessPorts:
+    """The simulated ports that `Blueprint.wire` passes to `wiring.Ports`."""
 
-    connect: Callable[[Plane, Lane], Kube]
+    connect: Callable[[Plane, FlowControl], KubeClient]
     clock: Clock
     random: Random
     leadership: Leadership
-    recorder: Recorder
-    measures: FakeMeasures
-    spans: RecordedPasses
-    # The way to a plane by the scenario's name, for clients that are not the kit's.
+    recorder: EventRecorder
+    measures: FakeMetrics
+    spans: ReconcileTrace
+    # Transport to a plane by the scenario's name, for clients that are not the kit's.
     reach: Callable[[str], Transport]
-    # What must be closed after the operator is.
+    # Called after the operator is closed.
     closing: list[Callable[[], Awaitable[None]]] = field(
         default_factory=list[Callable[[], Awaitable[None]]]
     )
 
 
 class Process:
-    """One process, from its start to its end; a restart is another one."""
+    """One process from start to end; a restart is a new `Process`."""
 
-    def __init__(self, blueprint: Blueprint, around: Surroundings, name: str) -> None:
+    def __init__(self, blueprint: Blueprint, context: ProcessContext, name: str) -> None:
         self.name = name
         self.blueprint = blueprint
-        self.gate = Gate()
-        self.life = OperatorLife(name)
-        self.measures = around.make_measures(blueprint.component)
-        self.spans = RecordedPasses(around.planes.history)
+        self.gate = FreezeGate()
+        self.life = CrashableProcess(name)
+        self.measures = context.make_measures(blueprint.component)
+        self.spans = ReconcileTrace(context.planes.history)
         self.has_ended = False
-        self._around = around
-        self._clock = GatedClock(around.planes.clock, self.gate)
-        random = around.planes.clock.random(name)
+        self._context = context
+        self._clock = GatedClock(context.planes.clock, self.gate)
+        random = context.planes.clock.random(name)
         key = ObjectKey(blueprint.home, LEASE, NAMESPACE, blueprint.component)
         self.election = Election(
             self._connect_home("leader-election"),
@@ -115,10 +115,13 @@ class Process:
             random=random,
             measures=self.measures,
         )
-        self._recorders = Recorders.speaking_as(
-            Reporter(blueprint.component, name), blueprint.voices, self._find_events, self._clock
+        self._recorders = EventRecorders.for_kinds(
+            EventSource(blueprint.component, name),
+            blueprint.event_sources,
+            self._find_events,
+            self._clock,
         )
-        self._fittings = Fittings(
+        self._fittings = ProcessPorts(
             connect=self._connect,
             clock=self._clock,
             random=random,
@@ -130,21 +133,21 @@ class Process:
         )
         self.operator = blueprint.wire(self._fittings)
         self._is_writing = False
-        self._errands: list[asyncio.Task[None]] = []
+        self._background_tasks: list[asyncio.Task[None]] = []
         self._leading: asyncio.Task[None] | None = None
 
-    # its life ------------------------------------------------------------------------------------
+    # life cycle ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         self.operator.start()
-        self._errands = [
+        self._background_tasks = [
             asyncio.create_task(recorder.run(), name=f"{self.name}:events")
             for recorder in self._recorders
         ]
         self._leading = asyncio.create_task(self._lead(), name=f"{self.name}:leading")
 
     async def stop(self) -> None:
-        """As on SIGTERM: what is in flight ends, the Lease is given back."""
+        """As on SIGTERM: requests in flight finish and the Lease is released."""
         self.gate.thaw()
         self.operator.stop()
         if self._leading is not None:
@@ -154,7 +157,7 @@ class Process:
         await self._end()
 
     async def kill(self) -> None:
-        """Nothing more is sent; what was in memory is gone."""
+        """As on SIGKILL: no further request is sent."""
         self.life.crash(KILL)
         self.gate.thaw()
         await self._end()
@@ -163,7 +166,7 @@ class Process:
         try:
             await self.election.lead(self._write)
         except LeaseLostError:
-            # The process ends with exit code 1; whoever keeps it starts another.
+            # As exit code 1 of a real process: `SimReplicas` starts another one.
             return
 
     async def _write(self) -> None:
@@ -172,7 +175,7 @@ class Process:
 
     async def _end(self) -> None:
         self.has_ended = True
-        tasks = [*self._errands, *([self._leading] if self._leading is not None else [])]
+        tasks = [*self._background_tasks, *([self._leading] if self._leading is not None else [])]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -183,18 +186,18 @@ class Process:
 
     @property
     def answers(self) -> bool:
-        """Whether somebody who asks it for its numbers gets any."""
+        """Whether a scrape of its metrics would succeed."""
         return self.gate.is_open and not self.life.is_dead and not self.has_ended
 
     @property
     def has_lost_its_lease(self) -> bool:
         return self._leading is not None and self._leading.done() and not self.has_ended
 
-    # its ways ------------------------------------------------------------------------------------
+    # connections ---------------------------------------------------------------------------------
 
-    def _connect(self, plane: Plane, lane: Lane) -> Kube:
+    def _connect(self, plane: Plane, lane: FlowControl) -> KubeClient:
         component = self.blueprint.component
-        connection = Connection(
+        connection = RestConfig(
             plane.name,
             plane.role,
             self._transport(self.blueprint.plane_of(plane.name)),
@@ -203,30 +206,32 @@ class Process:
             measures=self.measures,
             user_agent=component,
         )
-        return KubeHttp(connection, Writer("cache", component))
+        return HttpKubeClient(connection, FieldOwner("cache", component))
 
-    def _connect_home(self, writer: str) -> Kube:
+    def _connect_home(self, writer: str) -> KubeClient:
         home = self.blueprint.home
-        lane = PatientLane(home, self._clock)
+        lane = FlowControlWithoutBreaker(home, self._clock)
         kube = self._connect(Plane(home, Role.HOME), lane)
-        return kube.acting_as(Writer(writer, self.blueprint.component))
+        return kube.as_owner(FieldOwner(writer, self.blueprint.component))
 
     def _transport(self, plane: str) -> Transport:
-        """A way to a plane, by the scenario's name, with the process's faults and links in it."""
-        around = self._around
-        user = around.user_of(self.blueprint.operator, plane)
+        """A transport to a plane, by the scenario's name, with the faults and links of this
+        process.
+        """
+        context = self._context
+        user = context.user_of(self.blueprint.operator, plane)
         faulty = FaultyTransport(
-            GatedTransport(around.planes.reach(plane, user), self.gate),
-            around.injector,
+            GatedTransport(context.planes.reach(plane, user), self.gate),
+            context.injector,
             plane=plane,
-            kinds=around.planes.kind_names(plane),
-            life=self.life,
-            link=around.link(self.blueprint.operator, plane),
+            kinds=context.planes.kind_names(plane),
+            process=self.life,
+            link=context.link(self.blueprint.operator, plane),
         )
-        return around.planes.record(faulty, plane, self.blueprint.operator)
+        return context.planes.record(faulty, plane, self.blueprint.operator)
 
-    def _find_events(self, plane: PlaneName) -> Events | None:
+    def _find_events(self, plane: PlaneName) -> EventClient | None:
         engaged = self.operator.planes.find(plane)
         if engaged is None:
             return None
-        return engaged.kube.acting_as(Writer("events", self.blueprint.component))
+        return engaged.kube.as_owner(FieldOwner("events", self.blueprint.component))

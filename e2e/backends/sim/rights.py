@@ -1,7 +1,7 @@
-"""Who everybody is to each simulated plane, and what planes forbade operators.
+"""Identities of operators and users on simulated planes, and the requests refused to operators.
 
-Operators are nobody but the identities of `docs/spec/operations.md` 5: what their roles do not
-grant is refused. What of their rights was used is for `e2e/backends/rights.py` to say.
+Operators have exactly the identities of `docs/spec/operations.md` 5, so a right missing in the
+shipped roles fails the run. `e2e/harness/deploy/rights.py` reports which rights were used.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from collections.abc import Iterable
 import orjson
 
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.api_server.identity import MASTERS, User, authenticated
+from compute_sim_planes.api_server.authz.identity import MASTERS, User, authenticated
 from compute_sim_planes.history import Commit, History, Request
-from e2e.backends.port import MANAGEMENT
-from e2e.backends.rights import CELL_USER, MANAGEMENT_USER
-from e2e.backends.shipped import manifests
-from e2e.objects import object_at, objects_at, text_at
+from e2e.harness.deploy.rights import CELL_USER, MANAGEMENT_USER
+from e2e.harness.deploy.shipped import manifests
+from e2e.world.objects import object_at, objects_at, text_at
+from e2e.world.port import MANAGEMENT
 
 
 def user_of(operator: str, plane: str) -> User:
-    """An operator's identity: management has one, a cell is itself at home and `compute:cell:…`
-    elsewhere.
+    """An operator's identity: one for management; a cell is its ServiceAccount at home and
+    `compute:cell:…` elsewhere.
     """
     if operator == MANAGEMENT:
         return authenticated(MANAGEMENT_USER)
     return authenticated(CELL_USER if plane == operator else f"compute:cell:{operator}")
 
 
-def person(who: str) -> User:
-    """Somebody who is no operator. Names with a colon are identities and get no more than theirs;
-    the others may do everything, since IAM inside a project is Milo's and not played here.
+def user_named(user: str) -> User:
+    """The identity of a user. A name with a colon has only the rights bound to it; other users may
+    do everything, since IAM inside a project belongs to Milo and is not simulated.
     """
-    return authenticated(who) if ":" in who else authenticated(who, MASTERS)
+    return authenticated(user) if ":" in user else authenticated(user, MASTERS)
 
 
 def refusals(history: History, cells: Iterable[str]) -> list[Request]:
-    """What planes forbade operators; there must be none.
+    """Requests of operators that were answered 403; there must be none.
 
-    A create in a namespace that is terminating is refused with the same code, and needs no right.
+    A create in a terminating namespace is answered 403 too and is not counted.
     """
     known, terminating = {MANAGEMENT, *cells}, set[tuple[str, str]]()
-    found: list[Request] = []
+    refused: list[Request] = []
     for entry in history.entries:
         if isinstance(entry, Commit) and entry.kind == "Namespace":
             _note_namespace(entry, terminating)
@@ -49,8 +49,8 @@ def refusals(history: History, cells: Iterable[str]) -> list[Request]:
             address = entry.address
             is_late = (address.plane, address.namespace) in terminating
             if entry.caller.identity in known and not (address.verb == "create" and is_late):
-                found.append(entry)
-    return found
+                refused.append(entry)
+    return refused
 
 
 def _note_namespace(commit: Commit, terminating: set[tuple[str, str]]) -> None:
@@ -63,7 +63,7 @@ def _note_namespace(commit: Commit, terminating: set[tuple[str, str]]) -> None:
 
 
 def describe_webhook() -> str:
-    """The address at which the shipped configuration has planes ask for admission."""
+    """The URL of the admission webhook in the shipped configuration."""
     for one in manifests("milo"):
         if text_at(one, "kind") == "ValidatingWebhookConfiguration":
             service = object_at(objects_at(one, "webhooks")[0], "clientConfig", "service")

@@ -1,6 +1,7 @@
-"""What an Instance of a scenario takes of quota, by `docs/spec/quota.md` B2 and nothing of ours.
+"""The quota an Instance of a scenario uses, by `docs/spec/quota.md` B2.
 
-Rules for O5: derived apart from the operator, which is what is being judged.
+Rules for oracle O5. They are derived independently of the operator, since shared code would hide
+its mistakes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Final
 from compute_api_types import labels
 from compute_api_types.quantity import parse_quantity, round_up
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.oracles_quota import QuotaRules
-from e2e.faults.layout import Layout
-from e2e.objects import object_at
+from compute_sim_planes.oracles.quota import QuotaRules
+from e2e.oracles.layout import Layout
+from e2e.world.objects import object_at
 
-# The catalogue has one type: 1000 millicores, 2048 MiB.
+# The catalogue has one instance type: 1000 millicores, 2048 MiB.
 MILLICORES: Final = 1000
 MEBIBYTES: Final = 2048
 _MILLI: Final = Fraction(1, 1000)
@@ -23,7 +24,7 @@ _MEBI: Final = Fraction(1024 * 1024)
 
 
 def derive_size(instance: JsonObject) -> dict[str, int]:
-    """By the requests of its resources where it has any, else by the catalogue."""
+    """From the resource requests if there are any, else from the catalogue."""
     requests = object_at(instance, "spec", "runtime", "resources", "requests")
     cpu, memory = requests.get("cpu"), requests.get("memory")
     return {
@@ -34,12 +35,12 @@ def derive_size(instance: JsonObject) -> dict[str, int]:
 
 
 def quota_rules(layout: Layout) -> QuotaRules:
-    """Every cell enforces; a cell that is gone for good is nobody's to judge."""
+    """Every cell is checked except those that are lost permanently."""
     return QuotaRules(
         cells={cell: cell for cell in layout.cells - layout.lost},
         size_of=derive_size,
-        # Whether quota is away is seen by the cell that claims: management, and other cells, reach
-        # a project that it is cut from.
+        # Only the claiming cell's connection counts: management and other cells may still reach a
+        # project that this cell is cut off from.
         claims_for=lambda identity, cell: identity == cell,
-        by_hand=layout.by_hand,
+        manual_claims=layout.by_hand,
     )

@@ -1,4 +1,4 @@
-"""kind's command lines, run against executables that write down what they were told."""
+"""The commands of the kind backend, run against fake executables that record their arguments."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from e2e.backends.in_cluster.theatre import PodTheatre
 from e2e.backends.kind import __main__ as command
-from e2e.backends.kind import karmada, places
+from e2e.backends.kind import addresses, karmada
+from e2e.backends.kind.addresses import Ranges
 from e2e.backends.kind.clusters import KindCluster, create_network, delete_left
-from e2e.backends.kind.commands import NEEDED, NETWORK, WATCHERS, Here
-from e2e.backends.kind.configuration import NODE_IMAGE, Asked
-from e2e.backends.kind.holding import hold_machine
-from e2e.backends.kind.places import Ranges
-from e2e.backends.kind.planes import KindClusters
-from e2e.backends.kind.theatre import KindBackend, KindTheatre
-from e2e.backends.port import HasPods
-from e2e.planes.binaries import KARMADA, KUBERNETES
-from e2e.planes.errors import PlanesError
-from e2e.planes.run_folder import RunFolder
-from e2e.planes.store import ModuleFiles
-from e2e.planes.topology import Rates
+from e2e.backends.kind.commands import NEEDED, NETWORK, WATCHERS, MachineFacts
+from e2e.backends.kind.configuration import NODE_IMAGE, ClusterSpec
+from e2e.backends.kind.environment import KindBackend, KindEnvironment
+from e2e.backends.kind.kind_clusters import KindClusters
+from e2e.backends.kind.machine_lock import lock_machine
+from e2e.backends.pods.environment import PodEnvironment
+from e2e.harness.errors import PlanesError
+from e2e.harness.planes.topology import Rates
+from e2e.harness.processes.run_folder import RunFolder
+from e2e.harness.programs.binaries import KARMADA, KUBERNETES
+from e2e.harness.programs.store import ModuleFiles
+from e2e.world.port import HasPods
 
-FIT = Here(is_root=True, watchers=WATCHERS)
+FIT = MachineFacts(is_root=True, watchers=WATCHERS)
 RECORDER = """#!/usr/bin/env python3
 import json, os, sys
 with open(os.environ["RECORD"], "a", encoding="utf-8") as record:
@@ -44,7 +44,7 @@ sys.exit(int(os.environ.get("CODE", "0")))
 
 
 class Recorder:
-    """Stands for every program, and answers what a test tells it."""
+    """Stands for every program, records calls, and prints what the test sets."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._record = folder / "record"
@@ -70,7 +70,7 @@ class Recorder:
 
     @property
     def networks(self) -> set[str]:
-        """Where kind was told to put its nodes."""
+        """The docker networks that kind was called with."""
         return set(Path(f"{self._record}.networks").read_text("utf-8").split())
 
 
@@ -83,7 +83,7 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 def cluster(tmp_path: Path) -> KindCluster:
     run = RunFolder.create(tmp_path / "run")
     run.write_for_plane("dfw-1", "tokens.csv", "")
-    return KindCluster(Asked("dfw-1", run, places.ADDRESS, 40001, Ranges(2)))
+    return KindCluster(ClusterSpec("dfw-1", run, addresses.ADDRESS, 40001, Ranges(2)))
 
 
 NODE = "compute-dfw-1-control-plane"
@@ -135,7 +135,7 @@ def test_everything_is_on_a_network_of_ours(
 ) -> None:
     monkeypatch.delenv("KIND_EXPERIMENTAL_DOCKER_NETWORK", raising=False)
     create_network()
-    subnet = f"--subnet {places.SUBNET} --gateway {places.ADDRESS}"
+    subnet = f"--subnet {addresses.SUBNET} --gateway {addresses.ADDRESS}"
     assert recorder.ran == [f"docker network create {subnet} {NETWORK}"]
     assert recorder.networks == {NETWORK}
 
@@ -150,14 +150,14 @@ def test_karmada_is_installed_with_the_stacks_authority(
     pki = tmp_path / "run" / "pki"
     assert f"--ca-cert-file {pki}/ca.crt --ca-key-file {pki}/ca.key" in installed
     assert "--karmada-apiserver-advertise-address 10.89.250.2" in installed
-    assert f"--cert-external-ip {places.ADDRESS} --port 32443" in installed
+    assert f"--cert-external-ip {addresses.ADDRESS} --port 32443" in installed
     image = f"--karmada-webhook-image=docker.io/karmada/karmada-webhook:{karmada.VERSION}"
     assert image in installed
     quick = "--karmada-controller-manager-extra-args=--cluster-status-update-frequency=2s"
     assert quick in installed
 
 
-def test_at_default_rates_karmada_is_told_none(recorder: Recorder, cluster: KindCluster) -> None:
+def test_at_default_rates_karmada_gets_no_flags(recorder: Recorder, cluster: KindCluster) -> None:
     karmada.install(cluster, Rates.DEFAULT)
     assert "extra-args" not in recorder.ran[-1]
 
@@ -171,46 +171,44 @@ def test_what_a_crashed_run_left_is_deleted_and_nothing_else(recorder: Recorder)
     ]
 
 
-def test_what_goes_wrong_is_told_with_the_programs_words(
-    recorder: Recorder, cluster: KindCluster
-) -> None:
+def test_a_failure_quotes_the_program(recorder: Recorder, cluster: KindCluster) -> None:
     recorder.answer({"create": "node image not found"}, code=1)
     with pytest.raises(PlanesError, match=r"create cluster.*node image not found"):
         cluster.create()
 
 
-def test_without_docker_one_line_says_so(
+def test_without_docker_one_line_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert command.main(["prepare"], lambda: FIT) == command.IMPOSSIBLE
-    said = capsys.readouterr().out
-    assert said == (
+    output = capsys.readouterr().out
+    assert output == (
         "kind: not run: looking for docker: it is not there; install docker and start it\n"
     )
 
 
 @pytest.mark.usefixtures("recorder")
-def test_where_everything_is_there_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_everything_installed_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["prepare"], lambda: FIT) == 0
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.usefixtures("recorder")
-def test_whoever_is_not_root_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_without_root_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["prepare"], lambda: replace(FIT, is_root=False)) == command.IMPOSSIBLE
     assert "this user is not root" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_machine_that_watches_too_much_already_is_told_the_remedy(
+def test_too_few_inotify_instances_are_an_error_with_a_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command.main(["prepare"], lambda: replace(FIT, watchers=90)) == command.IMPOSSIBLE
     assert "fs.inotify.max_user_instances=512" in capsys.readouterr().out
 
 
-def test_a_daemon_that_does_not_answer_is_told(
+def test_a_daemon_that_does_not_answer_is_an_error(
     recorder: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorder.answer({}, code=1)
@@ -223,7 +221,7 @@ def test_images_that_are_not_there_are_named_before_anything_is_made(
 ) -> None:
     clusters = KindClusters({"home": (tmp_path / "image.tar",)})
     with pytest.raises(PlanesError, match=r"image\.tar is not there; run `nox -s images`"):
-        clusters.take_room(RunFolder(tmp_path))
+        clusters.reserve(RunFolder(tmp_path))
     assert recorder.ran == []
 
 
@@ -233,29 +231,29 @@ def test_room_is_taken_once_what_a_crashed_run_left_is_gone(
     recorder.answer({"get clusters": "compute-home"})
     lock = tmp_path / "lock"
     clusters = KindClusters({}, lock=lock)
-    assert clusters.take_room(RunFolder(tmp_path)) == places.ADDRESS
+    assert clusters.reserve(RunFolder(tmp_path)) == addresses.ADDRESS
     with pytest.raises(PlanesError, match="another run has its own"):
-        hold_machine(lock)
-    asyncio.run(clusters.give_room_back())
-    hold_machine(lock).close()
+        lock_machine(lock)
+    asyncio.run(clusters.release())
+    lock_machine(lock).close()
     words = [" ".join(line.split()[:3]) for line in recorder.ran]
     assert words == [
         "kind get clusters",
         "kind delete cluster",
         "docker network ls",
         "docker network create",
-        "kind get clusters",  # and again at its end
+        "kind get clusters",  # and again at the end
         "kind delete cluster",
         "docker network ls",
     ]
 
 
-def test_kind_is_in_cluster_but_for_who_makes_the_nodes() -> None:
+def test_kind_differs_from_in_cluster_only_in_its_nodes() -> None:
     assert issubclass(KindBackend, HasPods)
     assert KindBackend.name == "kind"
-    for part in (KindTheatre.management_part, KindTheatre.cell_part):
-        assert part.components == ()  # kind would enforce policies against our links
-    assert PodTheatre.management_part.components
+    for part in (KindEnvironment.management_part, KindEnvironment.cell_part):
+        assert part.components == ()  # kind would enforce NetworkPolicies against our links
+    assert PodEnvironment.management_part.components
 
 
 def test_versions_are_those_the_real_planes_are_built_from() -> None:

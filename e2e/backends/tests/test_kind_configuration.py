@@ -9,40 +9,40 @@ import pytest
 import yaml
 
 from compute_sim_planes.json_types import JsonObject
-from e2e.backends.kind import configuration, places
-from e2e.backends.kind.configuration import Asked
-from e2e.backends.kind.places import Ranges
-from e2e.backends.kind.testing import Paths
-from e2e.objects import number_at, object_at, objects_at, text_at
-from e2e.planes.node import looking
-from e2e.planes.run_folder import RunFolder
-from e2e.planes.testing import wait_for
+from e2e.backends.kind import addresses, configuration
+from e2e.backends.kind.addresses import Ranges
+from e2e.backends.kind.configuration import ClusterSpec
+from e2e.backends.kind.fake_programs import Paths
+from e2e.harness.node import process_lookup
+from e2e.harness.processes.run_folder import RunFolder
+from e2e.harness.testing.helpers import wait_for
+from e2e.world.objects import number_at, object_at, objects_at, text_at
 
 
-def asked(tmp_path: Path, **other: str | int) -> Asked:
+def asked(tmp_path: Path, **other: str | int) -> ClusterSpec:
     run = RunFolder(tmp_path)
-    plain = Asked("dfw-1", run, places.ADDRESS, 40001, Ranges(1))
+    plain = ClusterSpec("dfw-1", run, addresses.ADDRESS, 40001, Ranges(1))
     if not other:
         return plain
-    return Asked("hub-host", run, places.ADDRESS, 40001, Ranges(1), "hub", 40002)
+    return ClusterSpec("hub-host", run, addresses.ADDRESS, 40001, Ranges(1), "hub", 40002)
 
 
 def kubeadm_of(config: JsonObject) -> JsonObject:
     patches = config["kubeadmConfigPatches"]
     assert isinstance(patches, list)
-    found: JsonObject = yaml.safe_load(str(patches[0]))
-    return found
+    kubeadm: JsonObject = yaml.safe_load(str(patches[0]))
+    return kubeadm
 
 
-def test_every_file_an_api_server_is_told_of_is_mounted_out_of_the_run_folder(
+def test_every_file_of_an_api_server_is_mounted_from_the_run_folder(
     tmp_path: Path,
 ) -> None:
     config = configuration.cluster(asked(tmp_path))
     kubeadm, (node,) = kubeadm_of(config), objects_at(config, "nodes")
-    told = object_at(kubeadm, "apiServer", "extraArgs")
+    extra_arguments = object_at(kubeadm, "apiServer", "extraArgs")
     followed = {
         name: Paths(node, kubeadm).follow(str(value))
-        for name, value in told.items()
+        for name, value in extra_arguments.items()
         if str(value).startswith("/")
     }
     assert followed == {
@@ -85,15 +85,15 @@ def test_only_logs_are_written_by_a_node(tmp_path: Path) -> None:
 def test_a_cluster_with_karmada_opens_its_port_and_mounts_what_it_reads(tmp_path: Path) -> None:
     (node,) = objects_at(configuration.cluster(asked(tmp_path, guest="hub")), "nodes")
     (opened,) = objects_at(node, "extraPortMappings")
-    assert number_at(opened, "containerPort") == places.KARMADA_PORT
+    assert number_at(opened, "containerPort") == addresses.KARMADA_PORT
     assert number_at(opened, "hostPort") == 40002
-    assert text_at(opened, "listenAddress") == places.ADDRESS
+    assert text_at(opened, "listenAddress") == addresses.ADDRESS
     mounts = {
         text_at(one, "containerPath"): text_at(one, "hostPath")
         for one in objects_at(node, "extraMounts")
     }
-    assert mounts[places.access_of("hub")] == f"{tmp_path}/planes/hub"
-    assert mounts[places.access_of("hub-host")] == f"{tmp_path}/planes/hub-host"
+    assert mounts[addresses.access_of("hub")] == f"{tmp_path}/planes/hub"
+    assert mounts[addresses.access_of("hub-host")] == f"{tmp_path}/planes/hub-host"
 
 
 def test_a_cluster_without_a_guest_opens_nothing(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_no_two_clusters_share_addresses() -> None:
         Ranges(10)
 
 
-# --- looking at nodes from this machine -----------------------------------------------------------
+# --- processes of nodes, seen from this machine ---------------------------------------------------
 
 
 def test_a_program_is_found_in_its_namespace_by_its_first_word(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_a_program_is_found_in_its_namespace_by_its_first_word(tmp_path: Path) -
     program.symlink_to(sleep)
     begun = subprocess.Popen([str(program), "60"])
     try:
-        here = looking.namespace_of(os.getpid())
-        wait_for(lambda: looking.command_of(begun.pid)[0] == str(program))
-        assert begun.pid in looking.members_of(here)
-        assert looking.root_of(begun.pid) == Path(f"/proc/{begun.pid}/root")
+        here = process_lookup.namespace_of(os.getpid())
+        wait_for(lambda: process_lookup.command_of(begun.pid)[0] == str(program))
+        assert begun.pid in process_lookup.members_of(here)
+        assert process_lookup.root_of(begun.pid) == Path(f"/proc/{begun.pid}/root")
     finally:
         begun.kill()
         begun.wait()
-    assert looking.namespace_of(begun.pid) == ""
-    assert looking.command_of(begun.pid) == [""]
+    assert process_lookup.namespace_of(begun.pid) == ""
+    assert process_lookup.command_of(begun.pid) == [""]

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from e2e.backends.port import DFW, ORD, Cell, Needs
-from e2e.backends.real.theatre import (
+from e2e.backends.real.environment import (
     SINGLE_MANAGEMENT,
     can_share,
     derive_arrangement,
     name_arrangement,
 )
+from e2e.world.port import DFW, ORD, Cell, Needs
 
-UNTOLD = Cell("ord-1", "ORD", says_city=False)
+UNTOLD = Cell("ord-1", "ORD", has_city_setting=False)
 
 
 def test_scenarios_that_ask_for_nothing_special_share_the_usual_operators() -> None:
@@ -47,7 +47,7 @@ def test_cells_without_operators_are_stopped_and_the_others_run() -> None:
     }
 
 
-def test_a_cell_that_does_not_know_its_city_is_told_none() -> None:
+def test_a_cell_without_city_setting_gets_none() -> None:
     wanted = derive_arrangement(Needs(cells=(DFW, UNTOLD)))
     assert wanted["ord-1"] == (1, {"cell": {"cityCode": ""}})
     assert wanted["dfw-1"] == (1, {})

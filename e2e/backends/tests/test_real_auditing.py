@@ -32,7 +32,7 @@ def an_event(by: str = MANAGEMENT, verb: str = "patch", **members: object) -> di
 
 
 class Logs:
-    """A folder of logs that a test writes to."""
+    """A folder of audit logs that a test writes to."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ def logs(tmp_path: Path) -> Logs:
 
 
 @pytest.mark.parametrize(
-    ("plane", "user", "agent", "who"),
+    ("plane", "identity", "agent", "user"),
     [
         ("p1", MANAGEMENT, "compute-management-operator/1", "management"),
         ("dfw-1", CELL_HOME, "compute-cell-operator/1", "dfw-1"),
@@ -59,13 +59,15 @@ def logs(tmp_path: Path) -> Logs:
         ("p1", "planes-admin", "scenario/tenant", "tenant"),
     ],
 )
-def test_everybody_is_told_by_name(logs: Logs, plane: str, user: str, agent: str, who: str) -> None:
-    logs.add(plane, an_event(user, userAgent=agent))
+def test_each_requester_has_its_short_name(
+    logs: Logs, plane: str, identity: str, agent: str, user: str
+) -> None:
+    logs.add(plane, an_event(identity, userAgent=agent))
     (entry,) = logs.read()
-    assert (entry.audited.who, entry.audited.plane) == (who, plane)
+    assert (entry.audited.user, entry.audited.plane) == (user, plane)
 
 
-def test_somebody_impersonated_is_who_he_is_made_to_be(logs: Logs) -> None:
+def test_an_impersonated_user_is_the_requester(logs: Logs) -> None:
     logs.add(
         "hub",
         an_event(
@@ -74,7 +76,7 @@ def test_somebody_impersonated_is_who_he_is_made_to_be(logs: Logs) -> None:
             impersonatedUser={"username": "compute:cell:dfw-1"},
         ),
     )
-    assert logs.read()[0].user == "compute:cell:dfw-1"
+    assert logs.read()[0].identity == "compute:cell:dfw-1"
 
 
 def test_what_the_root_answers_for_a_project_that_is_gone_is_about_that_project(
@@ -85,12 +87,12 @@ def test_what_the_root_answers_for_a_project_that_is_gone_is_about_that_project(
     assert logs.read()[0].audited.plane == "gone"
 
 
-def test_rehearsals_are_not_told(logs: Logs) -> None:
+def test_dry_runs_are_left_out(logs: Logs) -> None:
     logs.add("p1", an_event(requestURI="/apis/x/v1/namespaces/a/instances?dryRun=All"))
     assert logs.read() == []
 
 
-def test_a_watch_is_told_once_and_when_it_begins(logs: Logs) -> None:
+def test_a_watch_is_read_once_at_its_start(logs: Logs) -> None:
     begun = an_event(verb="watch", stage="ResponseStarted")
     logs.add("hub", begun, an_event(verb="watch"))
     assert [entry.audited.verb for entry in logs.read()] == ["watch"]
@@ -112,11 +114,11 @@ def test_requests_of_all_planes_are_in_the_order_of_time(logs: Logs) -> None:
     assert [entry.audited.plane for entry in logs.read()] == ["p1", "hub"]
 
 
-def test_a_refusal_by_a_namespace_that_goes_is_told_apart(logs: Logs) -> None:
+def test_a_refusal_by_a_terminating_namespace_is_marked(logs: Logs) -> None:
     causes: list[JsonObject] = [{"reason": "NamespaceTerminating"}]
     going = an_event(responseStatus={"code": 403, "details": {"causes": causes}})
     logs.add("p1", going, an_event(responseStatus={"code": 403}))
-    assert sorted(entry.is_namespace_going for entry in logs.read()) == [False, True]
+    assert sorted(entry.is_namespace_terminating for entry in logs.read()) == [False, True]
 
 
 def test_a_write_names_the_version_it_made(logs: Logs) -> None:

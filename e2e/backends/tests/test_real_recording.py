@@ -5,18 +5,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from compute_api_types.wire import JsonObject
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.client import Client
+from compute_sim_planes.client.rest import Client
 from e2e.backends.real.recording import Recorder
-from e2e.kinds import NAMESPACE
+from e2e.world.kinds import NAMESPACE
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110 the record tells nobody when it grows
+        while not is_so():  # noqa: ASYNC110 the recorder has no event to await
             await asyncio.sleep(0.01)
 
 
@@ -25,19 +25,19 @@ def a_namespace(name: str, **labels: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-async def test_versions_are_told_in_order_with_what_was_before() -> None:
+async def test_versions_are_recorded_in_order_with_their_predecessors() -> None:
     plane = Plane("hub", PlaneParts())
     recorder = Recorder()
     await apply_manifests(plane.connect(), [a_namespace("shop")])
     recorder.watch("hub", Client(plane.connect(), manager="recorder"), [NAMESPACE])
 
-    def found() -> list[str]:
-        told = recorder.versions("hub", NAMESPACE, since=BEGINNING)
-        return [one.key for one in told if one.key.startswith("shop")]
+    def shop_versions() -> list[str]:
+        versions = recorder.versions("hub", NAMESPACE, since=BEGINNING)
+        return [one.key for one in versions if one.key.startswith("shop")]
 
-    await until(lambda: found() == ["shop"])
+    await until(lambda: shop_versions() == ["shop"])
     await apply_manifests(plane.connect(), [a_namespace("shop", tier="gold")])
-    await until(lambda: found() == ["shop", "shop"])
+    await until(lambda: shop_versions() == ["shop", "shop"])
     first, second = (
         one for one in recorder.versions("hub", NAMESPACE, since=BEGINNING) if one.key == "shop"
     )

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from compute_sim_planes.fault_plans import FaultPlan, Point, usual_fault
-from e2e.backends.port import ADMIN, HUB, TENANT, Backend, Call, Needs
-from e2e.backends.rights import MANAGEMENT_USER
+from compute_sim_planes.faults.plans import FaultPlan, Point, default_fault
 from e2e.backends.sim import rights
 from e2e.backends.sim.backend import SimBackend
-from e2e.backends.sim.stage import ScenarioError, SimStage, play_once
-from e2e.documents import a_bare_deployment
-from e2e.kinds import DEPLOYMENT
-from e2e.world import World
+from e2e.backends.sim.scheduler import SimScenarioError, SimScheduler, run_once
+from e2e.harness.deploy.rights import MANAGEMENT_USER
+from e2e.world.documents import a_bare_deployment
+from e2e.world.kinds import DEPLOYMENT
+from e2e.world.port import ADMIN, HUB, TENANT, Backend, Needs, PlaneRequest
+from e2e.world.scenario import World
 
 NEEDS = Needs(runs_cells=False)
 
@@ -26,22 +26,22 @@ async def _federate(backend: Backend) -> None:
 
 def test_the_same_seed_gives_the_same_history() -> None:
     plan = FaultPlan("again", 7)
-    first, second = (play_once(plan, NEEDS, _federate)[0] for _ in range(2))
+    first, second = (run_once(plan, NEEDS, _federate)[0] for _ in range(2))
     assert first.history.dump() == second.history.dump()
 
 
 def test_a_run_with_a_crash_ends_like_the_one_without() -> None:
     at = Point(plane=HUB, verb="create", kind="WorkloadDeployment")
-    plan = FaultPlan("crash", 1, (usual_fault("A2", at),))
-    SimStage(plan).play("crash", NEEDS, _federate)
+    plan = FaultPlan("crash", 1, (default_fault("A2", at),))
+    SimScheduler(plan).run("crash", NEEDS, _federate)
 
 
-def test_a_scenario_that_fails_tells_how_to_play_it_again() -> None:
+def test_a_failing_scenario_prints_how_to_replay_it() -> None:
     async def fail(_: Backend) -> None:
         raise AssertionError("the moon is no cheese")
 
-    with pytest.raises(ScenarioError, match="the moon is no cheese") as caught:
-        SimStage().play("moon", NEEDS, fail)
+    with pytest.raises(SimScenarioError, match="the moon is no cheese") as caught:
+        SimScheduler().run("moon", NEEDS, fail)
     assert '"scenario":"moon","seed":1' in str(caught.value)
 
 
@@ -51,31 +51,31 @@ def test_a_field_that_is_not_ours_to_write_is_found_by_an_oracle() -> None:
         assert isinstance(backend, SimBackend)
         world = World(backend, NEEDS)
         path = DEPLOYMENT.path(await world.hub_namespace(world.project), "web", "status")
-        # Under the name of the operator, with rights it does not have.
-        way = backend.planes.reach(HUB, rights.person(ADMIN))
+        # As the operator, with a right that its roles do not grant.
+        way = backend.planes.reach(HUB, rights.user_named(ADMIN))
         transport = backend.planes.record(way, HUB, "management")
         headers = {"Content-Type": "application/merge-patch+json"}
         answer = await transport.request("PATCH", path, headers, b'{"status":{"replicas":9}}')
         await answer.close()
 
-    with pytest.raises(ScenarioError, match=r"O7 at .* status 'replicas'"):
-        SimStage().play("foreign", NEEDS, write)
+    with pytest.raises(SimScenarioError, match=r"O7 at .* status 'replicas'"):
+        SimScheduler().run("foreign", NEEDS, write)
 
 
 def test_operators_hold_the_shipped_rights_and_no_others() -> None:
-    async def look(backend: Backend) -> None:
-        for who, plane, path in (
+    async def check_rights(backend: Backend) -> None:
+        for user, plane, path in (
             (MANAGEMENT_USER, HUB, "/api/v1/secrets"),
             (MANAGEMENT_USER, "acme", "/api/v1/secrets"),
             ("compute:cell:dfw-1", HUB, "/apis/policy.karmada.io/v1alpha1/propagationpolicies"),
             ("compute:cell:dfw-1", "acme", "/apis/compute.datumapis.com/v1alpha/workloads"),
         ):
-            reply = await backend.send(plane, who, Call("GET", path))
-            assert reply.status == 403, (who, plane, path)
-        reply = await backend.send(HUB, MANAGEMENT_USER, Call("GET", DEPLOYMENT.path()))
+            reply = await backend.send(plane, user, PlaneRequest("GET", path))
+            assert reply.status == 403, (user, plane, path)
+        reply = await backend.send(HUB, MANAGEMENT_USER, PlaneRequest("GET", DEPLOYMENT.path()))
         assert reply.status == 200
 
-    SimStage().play("rights", NEEDS, look)
+    SimScheduler().run("rights", NEEDS, check_rights)
 
 
 def test_a_link_that_is_cut_is_cut_for_one_operator_alone() -> None:
@@ -89,4 +89,4 @@ def test_a_link_that_is_cut_is_cut_for_one_operator_alone() -> None:
         await backend.heal("management", HUB)
         await world.eventually(lambda: hub.get(DEPLOYMENT, "web"))
 
-    SimStage().play("cut", NEEDS, cut)
+    SimScheduler().run("cut", NEEDS, cut)

@@ -1,4 +1,4 @@
-"""kubectl as people use it: columns, waits, and events that tell the story in order."""
+"""kubectl on the demo's planes: columns, waits, and events in the order of what happened."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import pytest_asyncio
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
-from e2e.backends.port import DFW
-from e2e.demo.howtos import find_kubectl
-from e2e.demo.scene import PLACES, Hands
-from e2e.demo.stage import Stage
-from e2e.documents import a_placement, a_workload
-from e2e.kinds import INSTANCE, NAMESPACE, WORKLOAD
-from e2e.objects import condition_of, name_of, text_at, uid_of
+from e2e.demo.backend import PROJECT_NAMESPACES, UserClient
+from e2e.demo.environment import EmbeddedEnvironment
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl
+from e2e.world.documents import a_placement, a_workload
+from e2e.world.kinds import INSTANCE, NAMESPACE, WORKLOAD
+from e2e.world.objects import condition_of, name_of, text_at, uid_of
+from e2e.world.port import DFW
 
-PLACE = PLACES[0]
+PLACE = PROJECT_NAMESPACES[0]
 CELL = DFW.name
 PATIENCE = 120
 
@@ -31,16 +31,16 @@ PATIENCE = 120
 @dataclass(frozen=True)
 class Kubectl:
     program: Path
-    stage: Stage
+    environment: EmbeddedEnvironment
 
     async def __call__(self, context: str, *words: str) -> str:
-        # In a thread: asyncio's own subprocesses leave one behind for a moment on Python 3.11.
+        # In a thread: asyncio's subprocesses leave a thread running for a moment on Python 3.11.
         done = await asyncio.to_thread(
             subprocess.run,
             [str(self.program), "--context", context, *words],
             env={
-                "KUBECONFIG": str(self.stage.kubeconfig),
-                "HOME": str(self.stage.run.path / "tmp"),
+                "KUBECONFIG": str(self.environment.kubeconfig),
+                "HOME": str(self.environment.run.path / "tmp"),
                 "PATH": os.environ["PATH"],
             },
             capture_output=True,
@@ -53,8 +53,8 @@ class Kubectl:
 
     async def events_of(self, context: str, *words: str) -> list[str]:
         """Reasons in the order in which `describe` shows them."""
-        told = await self(context, "describe", *words)
-        table = told.partition("\nEvents:")[2]
+        described = await self(context, "describe", *words)
+        table = described.partition("\nEvents:")[2]
         return re.findall(r"^\s+(?:Normal|Warning)\s+(\w+)", table, re.MULTILINE)
 
 
@@ -63,27 +63,27 @@ async def kubectl() -> AsyncIterator[Kubectl]:
     """Planes and operators, and a Workload that was restarted once."""
     program = find_kubectl()
     if program is None:
-        pytest.skip("no kubectl is to be had: `./dev planes` builds one")
-    async with Stage(_tell_nobody) as stage:
-        kubectl = Kubectl(program, stage)
-        project = Hands(stage, PLACE.project, PLACE.namespace)
-        await stage.set_grant(PLACE.project, 100)
+        pytest.skip(NO_KUBECTL)
+    async with EmbeddedEnvironment(_no_progress) as environment:
+        kubectl = Kubectl(program, environment)
+        project = UserClient(environment, PLACE.project, PLACE.namespace)
+        await environment.set_grant(PLACE.project, 100)
         await project.create(a_workload("web", a_placement("us", "DFW", replicas=2)))
         await kubectl(PLACE.project, *_wait_for("workload/web"))
         restart: JsonObject = {"metadata": {"annotations": {labels.RESTARTED_AT: "now"}}}
         await project.patch(WORKLOAD, "web", {"spec": {"template": restart}})
-        # Until the operator has seen the change the former answer stands: generations tell.
+        # The old condition is valid until the operator has observed the new generation.
         await kubectl(PLACE.project, *_wait_for("workload/web"))
-        # Instances come to the project by another way than the status that counts them.
-        await _until_shown(project, Hands(stage, CELL))
+        # The projection reaches the project later than the status that counts it.
+        await _until_shown(project, UserClient(environment, CELL))
         yield kubectl
 
 
-def _tell_nobody(done: int, total: int, what: str) -> None:
-    """Nobody looks on."""
+def _no_progress(done: int, total: int, what: str) -> None:
+    """Progress, which a test does not show."""
 
 
-async def _until_shown(project: Hands, cell: Hands) -> None:
+async def _until_shown(project: UserClient, cell: UserClient) -> None:
     for _ in range(10 * PATIENCE):
         if await _shown(project) == await _running(cell):
             return
@@ -91,12 +91,12 @@ async def _until_shown(project: Hands, cell: Hands) -> None:
     pytest.fail("the project does not show what runs in the cell")
 
 
-async def _running(cell: Hands) -> set[str]:
+async def _running(cell: UserClient) -> set[str]:
     return {uid_of(one) for one in await cell.list(INSTANCE)}
 
 
-async def _shown(project: Hands) -> set[str]:
-    """Which of them the project shows as Ready, by what the cell calls them."""
+async def _shown(project: UserClient) -> set[str]:
+    """UIDs in the cell of the Instances that the project shows as Ready."""
     return {
         text_at(one, "metadata", "annotations", labels.INSTANCE_UID)
         for one in await project.list(INSTANCE)
@@ -109,11 +109,11 @@ def _wait_for(what: str) -> tuple[str, ...]:
 
 
 async def _hub_namespace(kubectl: Kubectl) -> str:
-    found = await Hands(kubectl.stage, PLACE.project).list(NAMESPACE)
-    return next(f"ns-{uid_of(one)}" for one in found if name_of(one) == PLACE.namespace)
+    namespaces = await UserClient(kubectl.environment, PLACE.project).list(NAMESPACE)
+    return next(f"ns-{uid_of(one)}" for one in namespaces if name_of(one) == PLACE.namespace)
 
 
-async def test_kubectl_shows_columns_and_events_that_tell_the_story_in_order(
+async def test_kubectl_shows_columns_and_events_in_order(
     kubectl: Kubectl,
 ) -> None:
     project, namespace = PLACE.project, await _hub_namespace(kubectl)
@@ -137,5 +137,5 @@ async def test_kubectl_shows_columns_and_events_that_tell_the_story_in_order(
     assert rolled[-1] == "RolloutCompleted"
     assert set(rolled[1:-1]) == {"InstanceReplaced"}
     instance = ("instance", "web-us-dfw-0")
-    told = await kubectl.events_of(CELL, "--namespace", namespace, *instance)
-    assert told[-1] == "QuotaGranted"
+    reasons = await kubectl.events_of(CELL, "--namespace", namespace, *instance)
+    assert reasons[-1] == "QuotaGranted"

@@ -1,4 +1,4 @@
-"""The demo's planes: everybody may do what `deploy/` says, and a city can be cut off for real."""
+"""The demo's planes enforce the shipped rights, and a city can be cut off."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from e2e.backends.port import HUB, MANAGEMENT
 from e2e.demo.credentials import credential_path
 from e2e.demo.embedded import READY, Embedded
-from e2e.kinds import CLUSTER, DEPLOYMENT, INSTANCE, POLICY
+from e2e.world.kinds import CLUSTER, DEPLOYMENT, INSTANCE, POLICY
+from e2e.world.port import HUB, MANAGEMENT
 
 NAMESPACE = "default"
 
 
 @pytest_asyncio.fixture
 async def folder(tmp_path: Path) -> AsyncIterator[Path]:
-    """Where planes that are up have put what operators need."""
+    """The folder with the credentials of running planes."""
     (tmp_path / "pki").mkdir()
-    embedded = Embedded(tmp_path, webhook=1)  # nobody listens there, and nobody is asked
+    embedded = Embedded(tmp_path, webhook=1)  # no server listens there, and none is called
     try:
         await embedded.open()
         yield tmp_path
@@ -34,7 +34,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def _ask(folder: Path, operator: str, plane: str, method: str, path: str) -> int:
-    """The status an operator gets on a plane with its own kubeconfig."""
+    """The status of an operator's request to a plane with its own kubeconfig."""
     document = yaml.safe_load(credential_path(folder, operator, plane).read_text("utf-8"))
     server = str(document["clusters"][0]["cluster"]["server"])
     return await _request(folder, method, server + path, str(document["users"][0]["user"]["token"]))
@@ -51,8 +51,8 @@ async def _request(folder: Path, method: str, url: str, token: str) -> int:
 
 
 async def _control(folder: Path, what: str) -> int:
-    said = json.loads((folder / READY).read_text("utf-8"))
-    return await _request(folder, "POST", f"{said['url']}/demo{what}", said["token"])
+    announced = json.loads((folder / READY).read_text("utf-8"))
+    return await _request(folder, "POST", f"{announced['url']}/demo{what}", announced["token"])
 
 
 GRANTED: Final = (
@@ -69,7 +69,7 @@ async def test_an_operator_may_do_on_the_hub_what_its_role_grants(folder: Path) 
         assert await _ask(folder, operator, HUB, method, path) == status, (operator, method, path)
 
 
-async def test_a_cell_that_is_cut_off_finds_nobody_until_it_is_back(folder: Path) -> None:
+async def test_a_cell_that_is_cut_off_reaches_no_plane_until_it_is_back(folder: Path) -> None:
     path = INSTANCE.path()
     assert await _ask(folder, "ord-1", HUB, "GET", path) == 200
     assert await _control(folder, "/cells/ord-1/cut") == 200
@@ -83,8 +83,8 @@ async def test_a_cell_that_is_cut_off_finds_nobody_until_it_is_back(folder: Path
 
 
 async def test_only_the_stage_may_cut_a_city_off(folder: Path) -> None:
-    said = json.loads((folder / READY).read_text("utf-8"))
-    url = f"{said['url']}/demo/cells/ord-1/cut"
+    announced = json.loads((folder / READY).read_text("utf-8"))
+    url = f"{announced['url']}/demo/cells/ord-1/cut"
     assert await _request(folder, "POST", url, "somebody") == 401
     assert await _control(folder, "/cells/nowhere/cut") == 404
     assert await _ask(folder, "ord-1", HUB, "GET", INSTANCE.path()) == 200

@@ -20,24 +20,24 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typing_extensions import override
 
 from compute_api_types.wire import JsonObject
-from e2e.backends.port import MANAGEMENT
 from e2e.backends.real import programs
-from e2e.backends.shipped import lay_over, shipped_configuration
-from e2e.demo import stage as demo_stage
-from e2e.demo.scene import CELLS, PLACES, Hands
-from e2e.demo.stage import Stage
-from e2e.documents import a_placement, a_workload
-from e2e.kinds import WORKLOAD
-from e2e.objects import condition_of
-from e2e.planes.waiting import until
+from e2e.demo import environment as demo_environment
+from e2e.demo.backend import CELLS, PROJECT_NAMESPACES, UserClient
+from e2e.demo.environment import EmbeddedEnvironment
+from e2e.harness.access.waiting import until
+from e2e.harness.deploy.shipped import merge_over, shipped_configuration
+from e2e.world.documents import a_placement, a_workload
+from e2e.world.kinds import WORKLOAD
+from e2e.world.objects import condition_of
+from e2e.world.port import MANAGEMENT
 
-PLACE = PLACES[0]
+PLACE = PROJECT_NAMESPACES[0]
 DEPLOYMENT = "web-us-dfw"
 INSTANCE = f"{DEPLOYMENT}-0"
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Takes OTLP over HTTP and keeps what it names: spans and metrics by pod."""
+    """Receives OTLP over HTTP and keeps the names of spans and metrics by pod."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -63,7 +63,7 @@ class Collector(http.server.ThreadingHTTPServer):
             self.metrics[resource["k8s.pod.name"]] |= names
 
     def names_seen(self, pod: str) -> set[tuple[str, str]]:
-        """Controller and object of every pass that this pod sent."""
+        """Controller and object of every reconcile span of this pod."""
         return {
             (span.name.removeprefix("reconcile "), item.value.string_value)
             for span in self.spans[pod]
@@ -85,7 +85,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: object) -> None:
-        """pytest shows what counts."""
+        """Suppresses the access log."""
 
 
 @pytest.fixture
@@ -101,31 +101,33 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Wheels of ours on what the locks of the images pin, one environment per operator."""
+    """Our wheels with the versions that the images' locks pin, one environment per operator."""
     return programs.of_wheels(tmp_path_factory.mktemp("as-in-images"))
 
 
-def _tell_nothing(done: int, total: int, what: str) -> None:
-    """The demo's progress, which a test does not show."""
+def _no_progress(done: int, total: int, what: str) -> None:
+    """Progress, which a test does not show."""
 
 
-async def _is_ready(project: Hands) -> bool:
-    found = await project.list(WORKLOAD)
-    return [condition_of(one, "Ready").status for one in found] == ["True"]
+async def _is_ready(project: UserClient) -> bool:
+    workloads = await project.list(WORKLOAD)
+    return [condition_of(one, "Ready").status for one in workloads] == ["True"]
 
 
 async def test_one_workload_is_traced_by_both_operators_as_their_images_install_them(
     collector: Collector, installed: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_stage, "shipped_configuration", _with_all_traces)
+    monkeypatch.setattr(demo_environment, "shipped_configuration", _with_all_traces)
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
-    async with Stage(_tell_nothing, operators=installed, environment=environment) as stage:
-        project = Hands(stage, PLACE.project, PLACE.namespace)
-        await stage.set_grant(PLACE.project, 10)
+    async with EmbeddedEnvironment(
+        _no_progress, operators=installed, environment=environment
+    ) as demo:
+        project = UserClient(demo, PLACE.project, PLACE.namespace)
+        await demo.set_grant(PLACE.project, 10)
         await project.create(a_workload("web", a_placement("us", "DFW", replicas=1)))
-        await until("web to be Ready", lambda: _is_ready(project), check=stage.check)
-        lines = _lines_of(stage.logs, MANAGEMENT)
-    # Operators send what is left when they stop.
+        await until("web to be Ready", lambda: _is_ready(project), check=demo.check)
+        lines = _lines_of(demo.logs, MANAGEMENT)
+    # Operators send the remaining spans when they stop.
     cell = CELLS[0].name
     assert {("workload", "web"), ("federation", DEPLOYMENT)} <= collector.names_seen(MANAGEMENT)
     assert {("deployment", DEPLOYMENT), ("instance", INSTANCE)} <= collector.names_seen(cell)
@@ -148,8 +150,8 @@ async def test_one_workload_is_traced_by_both_operators_as_their_images_install_
 
 
 def _with_all_traces(folder: str, name: str) -> JsonObject:
-    laid: JsonObject = {"telemetry": {"traceSampleRatio": 1.0, "otlpMetrics": True}}
-    return lay_over(shipped_configuration(folder, name), laid)
+    overrides: JsonObject = {"telemetry": {"traceSampleRatio": 1.0, "otlpMetrics": True}}
+    return merge_over(shipped_configuration(folder, name), overrides)
 
 
 def _lines_of(logs: Path, operator: str) -> list[dict[str, str]]:
@@ -163,7 +165,8 @@ def test_what_an_image_installs_has_the_exporter_and_imports_it_only_for_an_endp
 ) -> None:
     package = program.replace("-", "_")
     code = f"import sys, {package}.__main__\nprint('opentelemetry.exporter.otlp' in sys.modules)\n"
-    code += "from compute_operator_kit.otlp import find_missing_exporter as f\nprint(repr(f()))"
+    code += "from compute_operator_kit.config.optional_extras import find_missing_exporter\n"
+    code += "print(repr(find_missing_exporter()))"
     python = installed[program].parent / "python"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     assert re.findall(r"\S+", done.stdout) == ["False", "''"]

@@ -1,7 +1,6 @@
-"""The demo as a stranger runs it: whole, interrupted, with an operator killed, beside another.
+"""The demo as a process: complete, interrupted, with an operator killed, beside another demo.
 
-Each run is a process whose temporary files go to a folder of the test, so that what it leaves can
-be counted: no file, no process.
+Temporary files go to a folder of the test, so that leftover files and processes are detected.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import pytest
 from e2e.demo.recording import normalise, read_recording
 
 TREE = Path(__file__).parents[4]
-# The demo's own limit is a minute on two free cores; here others may work on them too.
+# The demo's own limit is a minute on two free cores; in tests the machine may be busy.
 PATIENCE = 240
 COMMAND = [sys.executable, "-m", "e2e.demo"]
 
@@ -39,7 +38,7 @@ def _environment(folder: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def _demo(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
-    """A demo without a terminal; ended at the end, whatever happened."""
+    """A demo without a terminal, ended with the test."""
     process = subprocess.Popen(
         [*COMMAND, *options],
         cwd=folder.parent,
@@ -62,7 +61,7 @@ def _read_until(process: subprocess.Popen[str], word: str) -> None:
     for line in process.stdout:
         if word in line:
             return
-    pytest.fail(f"the demo ended before it said {word!r}: {process.communicate()[1]}")
+    pytest.fail(f"the demo ended before it printed {word!r}: {process.communicate()[1]}")
 
 
 def _await_folder(folder: Path) -> None:
@@ -73,15 +72,15 @@ def _await_folder(folder: Path) -> None:
 
 
 def _processes_of(folder: Path) -> list[psutil.Process]:
-    """Whoever was started with a path inside the folder."""
-    found: list[psutil.Process] = []
+    """Processes with a path inside the folder in their command line."""
+    processes: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
             if any(str(folder) in word for word in process.cmdline()):
-                found.append(process)
+                processes.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-    return found
+    return processes
 
 
 def _assert_nothing_is_left(folder: Path) -> None:
@@ -89,7 +88,7 @@ def _assert_nothing_is_left(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_the_whole_story_is_told_as_the_readme_shows_it_beside_another_demo(
+def test_the_whole_story_prints_what_the_readme_shows_beside_another_demo(
     tmp_path: Path,
 ) -> None:
     folder, beside = tmp_path / "first", tmp_path / "second"
@@ -98,9 +97,9 @@ def test_the_whole_story_is_told_as_the_readme_shows_it_beside_another_demo(
         other.send_signal(signal.SIGINT)
         other.communicate(timeout=PATIENCE)
         assert other.returncode == 128 + signal.SIGINT
-        told, complaints = demo.communicate(timeout=PATIENCE)
+        output, complaints = demo.communicate(timeout=PATIENCE)
     assert (demo.returncode, complaints) == (0, "")
-    assert normalise(told.splitlines()) == normalise(read_recording())
+    assert normalise(output.splitlines()) == normalise(read_recording())
     _assert_nothing_is_left(folder)
     _assert_nothing_is_left(beside)
 
@@ -110,9 +109,9 @@ def test_an_interrupt_while_planes_start_leaves_nothing(tmp_path: Path) -> None:
     with _demo(folder) as demo:
         _await_folder(folder)
         demo.send_signal(signal.SIGINT)
-        told, complaints = demo.communicate(timeout=PATIENCE)
+        output, complaints = demo.communicate(timeout=PATIENCE)
     assert demo.returncode == 128 + signal.SIGINT
-    assert "nothing is left" in told
+    assert "nothing is left" in output
     assert not complaints
     _assert_nothing_is_left(folder)
 
@@ -147,15 +146,15 @@ def test_an_interrupt_while_a_city_is_cut_off_leaves_nothing(tmp_path: Path) -> 
     with _demo(folder) as demo:
         _read_until(demo, "An outage")
         demo.send_signal(signal.SIGINT)
-        told, complaints = demo.communicate(timeout=PATIENCE)
+        output, complaints = demo.communicate(timeout=PATIENCE)
     assert demo.returncode == 128 + signal.SIGINT
-    assert "nothing is left" in told
+    assert "nothing is left" in output
     assert not complaints
     _assert_nothing_is_left(folder)
 
 
 def _read_terminal(main: int, word: str) -> str:
-    """What appears there until a word does; all of it where there is no word."""
+    """The terminal's output up to a word, or all of it."""
     seen = ""
     while not word or word not in seen:
         try:
@@ -188,7 +187,7 @@ def test_a_killed_operator_is_named_with_its_log_and_nothing_runs_on(tmp_path: P
     assert not _processes_of(folder)
 
 
-def test_a_folder_that_takes_nothing_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_folder_that_takes_nothing_is_an_error_of_one_line(tmp_path: Path) -> None:
     def fill_the_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 

@@ -1,4 +1,4 @@
-"""How-tos: a kubectl command that prints nothing fails, and every other one is left as it is."""
+"""How-tos: a kubectl command without output fails; other commands run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and bars fit whatever width there is, and say what they are given."""
+"""Tables and bars fit every width and show their values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from e2e.demo.picture import (
     NARROWEST,
+    CityRow,
     Progress,
-    Row,
     fit,
     render_bar,
     render_table,
@@ -19,8 +19,8 @@ from e2e.demo.picture import (
 )
 
 
-def a_row(city: str = "DFW", *, desired: int = 2, ready: int = 2, updated: int = 2) -> Row:
-    return Row(city, desired, ready, updated, "ReplicasAvailable", is_ready=True)
+def a_row(city: str = "DFW", *, desired: int = 2, ready: int = 2, updated: int = 2) -> CityRow:
+    return CityRow(city, desired, ready, updated, "ReplicasAvailable", is_ready=True)
 
 
 def a_progress(done: int = 3, total: int = 6) -> Progress:
@@ -42,12 +42,12 @@ def test_forty_columns_keep_numbers_and_reason() -> None:
     ]
 
 
-def test_a_city_that_has_said_nothing_has_a_dash_for_its_reason() -> None:
-    row = Row("DFW", 2, 0, 0, "", is_ready=False)
+def test_a_city_without_a_report_has_a_dash_for_its_reason() -> None:
+    row = CityRow("DFW", 2, 0, 0, "", is_ready=False)
     assert render_table([row], 78)[1].endswith("  -")
 
 
-def test_a_line_that_is_cut_says_so() -> None:
+def test_a_truncated_line_is_marked() -> None:
     assert fit("ReplicasAvailable", 8) == "Replica~"
     assert fit("Replicas", 8) == "Replicas"
 
@@ -60,7 +60,7 @@ def test_a_bar_fills_with_what_is_done(done: int, total: int, shown: str) -> Non
     assert render_bar(a_progress(done, total), 30).startswith(shown)
 
 
-def test_a_bar_tells_the_time_and_what_is_waited_for() -> None:
+def test_a_bar_shows_the_time_and_what_is_waited_for() -> None:
     assert render_bar(a_progress(), 78).endswith("3/6  4 s  all instances to be ready")
 
 
@@ -70,7 +70,7 @@ def test_no_picture_is_wider_than_it_may_be(width: int, done: int, total: int) -
     assert all(len(line) <= max(width, NARROWEST) for line in lines)
 
 
-def test_what_somebody_may_copy_is_not_broken() -> None:
+def test_text_to_copy_is_not_broken() -> None:
     path = "/tmp/" + "x" * 60  # noqa: S108 a text, no file
     assert f"  {path}" in render_text(f"the logs are in {path}", 40)
 
@@ -81,11 +81,11 @@ def test_what_somebody_may_copy_is_not_broken() -> None:
         (a_row(), True),
         (a_row(ready=1), False),
         (a_row(updated=1), False),
-        (Row("DFW", 2, 2, 2, "InstancesProvisioning", is_ready=False), False),
+        (CityRow("DFW", 2, 2, 2, "InstancesProvisioning", is_ready=False), False),
     ],
 )
-def test_a_city_is_settled_when_all_its_numbers_agree_and_it_says_so(
-    row: Row,
+def test_a_city_is_settled_when_all_its_numbers_agree_and_it_reports_so(
+    row: CityRow,
     is_settled: bool,
 ) -> None:
     assert row.is_settled is is_settled

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from compute_api_types.wire import JsonObject
+from e2e.demo.backend import DemoError, row_of
 from e2e.demo.command import parse
-from e2e.demo.picture import Progress, Row
+from e2e.demo.picture import CityRow, Progress
 from e2e.demo.recording import normalise, read_recording, record
-from e2e.demo.scene import DemoError, row_of
 from e2e.demo.screen import Screen
 
 PROGRESS = Progress(1, 2, "something", timedelta(seconds=1))
-ROW = Row("DFW", 2, 1, 1, "InstancesProvisioning", is_ready=False)
+ROW = CityRow("DFW", 2, 1, 1, "InstancesProvisioning", is_ready=False)
 
 
 def test_without_a_terminal_nothing_is_drawn_over() -> None:
@@ -36,7 +36,7 @@ def test_on_a_terminal_the_last_picture_is_taken_away_first() -> None:
     assert out.getvalue()[before:].startswith("\x1b[3F\x1b[J")  # heading, one city, the bar
 
 
-def test_what_is_said_after_a_picture_replaces_it() -> None:
+def test_text_after_a_picture_replaces_it() -> None:
     out = io.StringIO()
     screen = Screen(out, is_live=True)
     screen.draw([], PROGRESS)
@@ -44,7 +44,7 @@ def test_what_is_said_after_a_picture_replaces_it() -> None:
     assert out.getvalue().endswith("\x1b[1F\x1b[J  It is so.\n")
 
 
-def test_colours_are_left_out_for_who_does_not_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_are_left_out_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
     Screen(out, is_live=True).title("A title")
@@ -60,9 +60,9 @@ def test_a_narrow_screen_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(len(line) for line in out.getvalue().splitlines()) < 40
 
 
-def test_a_deployment_whose_status_is_about_an_older_spec_is_not_ready() -> None:
-    said: JsonObject = {"type": "Ready", "status": "True", "reason": "ReplicasAvailable"}
-    status: JsonObject = {"observedGeneration": 1, "readyReplicas": 2, "conditions": [said]}
+def test_a_deployment_with_a_status_of_an_older_spec_is_not_ready() -> None:
+    condition: JsonObject = {"type": "Ready", "status": "True", "reason": "ReplicasAvailable"}
+    status: JsonObject = {"observedGeneration": 1, "readyReplicas": 2, "conditions": [condition]}
     spec: JsonObject = {"cityCode": "DFW", "scaleSettings": {"minReplicas": 2}}
     row = row_of({"metadata": {"generation": 2}, "spec": spec, "status": status})
     assert (row.ready, row.reason, row.is_ready) == (2, "ReplicasAvailable", False)
@@ -75,7 +75,7 @@ def test_an_unknown_option_is_refused_in_a_line(capsys: pytest.CaptureFixture[st
     assert "unrecognized arguments: --fast" in capsys.readouterr().err
 
 
-def test_planes_nobody_knows_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_planes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["--planes", "paper"])
     assert "invalid choice: 'paper'" in capsys.readouterr().err

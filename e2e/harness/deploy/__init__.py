@@ -1,0 +1,3 @@
+"""Reading `deploy/`: rendered manifests, inputs of kustomizations, and the rights that roles
+grant.
+"""

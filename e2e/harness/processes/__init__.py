@@ -1,0 +1,1 @@
+"""Processes of a stack and connections between them: start and end, ports, probes, fault links."""

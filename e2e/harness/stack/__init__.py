@@ -1,0 +1,1 @@
+"""A stack of real planes: etcd, API servers, Karmada and Milo, started and stopped together."""

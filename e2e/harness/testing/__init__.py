@@ -1,0 +1,1 @@
+"""pytest fixtures and helpers for tests on real planes."""

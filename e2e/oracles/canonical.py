@@ -1,0 +1,87 @@
+"""Canonical form of a run's objects, without UIDs, versions, generations, times and managers.
+
+Two runs that end in the same state have equal canonical forms. UIDs are assigned in the order of
+events and are part of hub namespace names, so each UID is replaced by the object it belongs to. How
+often a spec was written is not state, but an outdated status is: `observedGeneration` is counted
+relative to the object's generation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+from compute_api_types import labels
+from compute_api_types.wire import JsonObject, JsonValue
+from compute_sim_planes.history import Commit, History
+from e2e.oracles.state import ObjectLocation, State, derive_state
+from e2e.world.objects import generation_of, text_at
+
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_DROPPED: Final = frozenset({"uid", "resourceVersion", "generation", "managedFields", "selfLink"})
+_OBSERVED: Final = "observedGeneration"
+# Assigned in the order of events: the generation noted on a copy, and the provider's addresses.
+_DRAWN: Final = {labels.PROJECT_GENERATION: "generation", "networkIP": "address"}
+# Lists in which order has no meaning.
+_SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
+# Records of events and leadership, not state.
+RECORDS: Final = frozenset({"Event", "Lease"})
+
+
+class Canonicalizer:
+    """Replaces the identities of one run."""
+
+    def __init__(self, history: History) -> None:
+        self._names: dict[str, str] = {}
+        for commit in history.of(Commit):
+            if commit.after:
+                uid = text_at(orjson.loads(commit.after), "metadata", "uid")
+                self._names.setdefault(uid, f"{commit.plane} {commit.kind} {commit.key}")
+
+    def text(self, text: str, depth: int = 3) -> str:
+        """A text with every UID replaced by the object it belongs to; names may contain UIDs
+        too.
+        """
+        if depth == 0:
+            return _UID.sub("<uid>", text)
+
+        def replace(match: re.Match[str]) -> str:
+            named = self._names.get(match[0])
+            return "<uid>" if named is None else f"<{self.text(named, depth - 1)}>"
+
+        return _TIME.sub("<time>", _UID.sub(replace, text))
+
+    def location(self, location: ObjectLocation) -> ObjectLocation:
+        return ObjectLocation(location.plane, location.kind, self.text(location.key))
+
+    def value(self, raw: JsonValue, name: str = "", generation: int = 0) -> JsonValue:
+        if isinstance(raw, dict):
+            kept = {key: value for key, value in raw.items() if key not in _DROPPED}
+            return {self.text(key): self.value(kept[key], key, generation) for key in sorted(kept)}
+        if isinstance(raw, list):
+            listed = [self.value(one, generation=generation) for one in raw]
+            return sorted(listed, key=orjson.dumps) if name in _SETS else listed
+        if name == _OBSERVED and isinstance(raw, int):
+            return raw - generation
+        if name in _DRAWN:
+            return f"<{_DRAWN[name]}>"
+        return self.text(raw) if isinstance(raw, str) else raw
+
+
+def derive_canonical_state(history: History) -> State:
+    """The objects of all planes at the end, in canonical form."""
+    canon = Canonicalizer(history)
+    state: State = {}
+    for location, document in derive_state(history).items():
+        if location.kind not in RECORDS:
+            value = canon.value(document, generation=generation_of(document))
+            state[canon.location(location)] = value if isinstance(value, dict) else {}
+    return state
+
+
+def shorten(document: JsonObject) -> str:
+    """A document for a message."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()[:400]

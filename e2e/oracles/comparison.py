@@ -1,0 +1,88 @@
+"""O1, O2 and O8: comparison of a run with faults with the same run without.
+
+It must end in the same state, with the same creates and deletes, and without delay for projects
+that no fault touched. The reference is the same scenario and seed without faults.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from compute_sim_planes.history import Commit, History, Injected
+from compute_sim_planes.oracles.invariants import Violation
+from e2e.oracles.canonical import RECORDS, Canonicalizer, derive_canonical_state, shorten
+from e2e.oracles.liveness import bystander_liveness
+from e2e.oracles.state import ObjectLocation, State, location_of
+
+UPDATES_PER_FAULT: Final = 2
+
+
+def compare(history: History, reference: History, projects: Collection[str]) -> list[Violation]:
+    """All violations of O1, O2 and O8."""
+    delays = [
+        violation
+        for project in find_bystanders(history, projects)
+        for violation in bystander_liveness(history, reference, project)
+    ]
+    return [*end_state(history, reference), *update_summary(history, reference), *delays]
+
+
+def find_bystanders(history: History, projects: Collection[str]) -> list[str]:
+    """Projects that no fault touched; none if a fault was on another kind of plane."""
+    struck = {entry.address.partition(" ")[0] for entry in history.of(Injected)}
+    return [] if struck - set(projects) else sorted(set(projects) - struck)
+
+
+def end_state(history: History, reference: History) -> list[Violation]:
+    """O1: equal canonical state of all planes, and equal numbers of objects of each kind."""
+    actual, expected = derive_canonical_state(history), derive_canonical_state(reference)
+    messages = [*_differences(actual, expected), *_counts(actual, expected)]
+    return [Violation("O1", history.now, message) for message in messages]
+
+
+def _differences(actual: State, expected: State) -> Iterator[str]:
+    for location in sorted(actual.keys() | expected.keys()):
+        if location not in expected:
+            yield f"{location} is left, and the reference has none"
+        elif location not in actual:
+            yield f"{location} is missing"
+        elif actual[location] != expected[location]:
+            names = actual[location].keys() | expected[location].keys()
+            for name in sorted(names):
+                if actual[location].get(name) != expected[location].get(name):
+                    was = shorten({name: expected[location].get(name)})
+                    yield f"{location} has {shorten({name: actual[location].get(name)})}, not {was}"
+
+
+def _counts(actual: State, expected: State) -> Iterator[str]:
+    here = Counter((location.plane, location.kind) for location in actual)
+    there = Counter((location.plane, location.kind) for location in expected)
+    for plane, kind in sorted(here.keys() | there.keys()):
+        if here[plane, kind] != there[plane, kind]:
+            yield f"{plane} holds {here[plane, kind]} {kind}, not {there[plane, kind]}"
+
+
+def update_summary(history: History, reference: History) -> list[Violation]:
+    """O2: creates and deletes per object as in the reference, and at most two more updates per
+    fault.
+    """
+    actual, expected = _summarise(history), _summarise(reference)
+    allowed = UPDATES_PER_FAULT * sum(1 for _ in history.of(Injected))
+    messages: list[str] = []
+    for location, change in sorted(actual.keys() | expected.keys()):
+        here, there = actual[location, change], expected[location, change]
+        is_wrong = here > there + allowed if change == "MODIFIED" else here != there
+        if is_wrong:
+            messages.append(f"{location} was {change} {here} times, in the reference {there}")
+    return [Violation("O2", history.now, message) for message in messages]
+
+
+def _summarise(history: History) -> Counter[tuple[ObjectLocation, str]]:
+    canon = Canonicalizer(history)
+    return Counter(
+        (canon.location(location_of(commit)), commit.type)
+        for commit in history.of(Commit)
+        if commit.kind not in RECORDS
+    )

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from compute_api_types import labels
+from compute_api_types.wire import JsonObject
+from e2e.oracles.comparison import compare, end_state, update_summary
+from e2e.oracles.testing import HistoryBuilder, an_object
+
+UID = "3bea65ed-100f-4d8d-b0ef-c7cbf3074b4b"
+OTHER_UID = "56941665-e943-493e-94f4-b0fc3921d0be"
+
+
+def test_runs_that_differ_in_identities_and_times_alone_end_alike(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, uid, moment in (
+        (script, UID, "2026-03-01T00:00:01Z"),
+        (another_script, OTHER_UID, "2026-03-01T00:07:00Z"),
+    ):
+        one.write("tenant", "acme", an_object("Namespace", "shop", uid))
+        status: JsonObject = {"seen": moment}
+        one.write("management", "hub", an_object("Thing", f"ns-{uid}/web", status=status))
+    assert end_state(script.history, another_script.history) == []
+
+
+def a_thing(generation: int, observed: int, **annotations: str) -> JsonObject:
+    metadata: JsonObject = {"generation": generation, "annotations": {**annotations}}
+    status: JsonObject = {
+        "observedGeneration": observed,
+        "conditions": [{"type": "Ready", "observedGeneration": observed}],
+    }
+    return an_object("Thing", "ns/web", metadata=metadata, status=status)
+
+
+@pytest.mark.spec("FS-07")
+def test_how_often_a_spec_was_written_is_no_state_and_how_far_it_was_seen_is(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    another_script.write("management", "hub", a_thing(2, 2, **{labels.PROJECT_GENERATION: "2"}))
+    script.write("management", "hub", a_thing(3, 3, **{labels.PROJECT_GENERATION: "3"}))
+    assert end_state(script.history, another_script.history) == []
+    script.write("management", "hub", a_thing(4, 3, **{labels.PROJECT_GENERATION: "3"}))
+    (violation,) = end_state(script.history, another_script.history)
+    assert "observedGeneration" in violation.message
+
+
+@pytest.mark.spec("FS-07")
+def test_which_address_a_provider_gave_is_no_state(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, address in ((script, "10.128.0.2"), (another_script, "10.128.0.3")):
+        status: JsonObject = {"networkInterfaces": [{"assignments": {"networkIP": address}}]}
+        one.write("provider", "dfw-1", an_object("Instance", "ns/web-0", status=status))
+    assert end_state(script.history, another_script.history) == []
+
+
+@pytest.mark.spec("FS-07")
+def test_projects_without_faults_are_compared_by_their_waits() -> None:
+    usual, slow = HistoryBuilder(), HistoryBuilder()
+    for script, seconds in ((usual, 0.5), (slow, 2.0)):
+        for project, uid in (("acme", UID), ("beta", OTHER_UID)):
+            federate(script, project, uid, seconds)
+    slow.history.add_injected("D2", "acme get WorkloadDeployment shop/web")
+    projects = ("acme", "beta")
+    assert [one.oracle for one in compare(slow.history, usual.history, projects)] == ["O8"]
+    # A fault on the hub affects every project.
+    slow.history.add_injected("D1", "hub get WorkloadDeployment ns/web")
+    assert compare(slow.history, usual.history, projects) == []
+
+
+def federate(script: HistoryBuilder, project: str, uid: str, seconds: float) -> None:
+    """A deployment of a project, and its copy on the hub after `seconds`."""
+    script.write("tenant", project, an_object("Namespace", "shop", uid))
+    script.write("tenant", project, an_object("WorkloadDeployment", "shop/web"))
+    script.wait(seconds)
+    noted: JsonObject = {"annotations": {labels.PROJECT_GENERATION: "1"}}
+    copy = an_object("WorkloadDeployment", f"ns-{uid}/web", metadata=noted)
+    script.write("management", "hub", copy)
+
+
+def test_an_object_that_is_left_missing_or_different_breaks_o1(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    script.write("management", "hub", an_object("Thing", "ns/left"))
+    script.write("management", "hub", an_object("Thing", "ns/other", spec={"size": 2}))
+    another_script.write("management", "hub", an_object("Thing", "ns/missing"))
+    another_script.write("management", "hub", an_object("Thing", "ns/other", spec={"size": 1}))
+    messages = [one.message for one in end_state(script.history, another_script.history)]
+    assert any("ns/left is left" in message for message in messages)
+    assert any("ns/missing is missing" in message for message in messages)
+    assert any('"size":2' in message for message in messages)
+
+
+def test_a_different_number_of_objects_names_its_kind(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    script.write("management", "hub", an_object("Thing", "ns/one"))
+    messages = [one.message for one in end_state(script.history, another_script.history)]
+    assert "hub holds 1 Thing, not 0" in messages
+
+
+def test_events_and_leases_are_no_state(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    script.write("management", "hub", an_object("Event", "ns/told"))
+    script.write("management", "hub", an_object("Lease", "ns/held"))
+    assert end_state(script.history, another_script.history) == []
+    assert update_summary(script.history, another_script.history) == []
+
+
+def test_a_second_create_breaks_o2_whatever_was_injected(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    thing = an_object("Thing", "ns/web")
+    for one in (script, another_script):
+        one.write("management", "hub", thing)
+    script.fault()
+    script.remove("management", "hub", thing)
+    script.write("management", "hub", thing)
+    messages = [one.message for one in update_summary(script.history, another_script.history)]
+    assert messages == [
+        "hub Thing ns/web was ADDED 2 times, in the reference 1",
+        "hub Thing ns/web was DELETED 1 times, in the reference 0",
+    ]
+
+
+def test_two_more_updates_are_allowed_for_each_fault_and_no_third(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    thing = an_object("Thing", "ns/web")
+    for one in (script, another_script):
+        one.write("management", "hub", thing)
+    script.fault()
+    for _ in range(2):
+        script.write("management", "hub", thing)
+    assert update_summary(script.history, another_script.history) == []
+    script.write("management", "hub", thing)
+    assert len(update_summary(script.history, another_script.history)) == 1

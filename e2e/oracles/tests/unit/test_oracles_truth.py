@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from compute_api_types.wire import JsonObject
+from e2e.oracles.layout import Layout
+from e2e.oracles.testing import HistoryBuilder, an_object
+from e2e.oracles.truth import untruthful_statuses
+
+LAYOUT = Layout(frozenset({"dfw-1"}))
+AT_START = "2026-03-01T00:00:00Z"
+LATER = "2026-03-01T00:00:30Z"
+
+
+def _workload(generation: int = 1, **condition: str | int) -> JsonObject:
+    ready: JsonObject = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "PlacementsReady",
+        "message": "",
+        "lastTransitionTime": AT_START,
+        "observedGeneration": generation,
+        **condition,
+    }
+    metadata: JsonObject = {"generation": generation}
+    return an_object("Workload", "shop/web", metadata=metadata, status={"conditions": [ready]})
+
+
+def _violations_of(script: HistoryBuilder, acts: list[datetime] | None = None) -> list[str]:
+    return [one.message for one in untruthful_statuses(script.history, LAYOUT, acts=acts)]
+
+
+def test_a_status_of_this_generation_is_true(script: HistoryBuilder) -> None:
+    script.write("management", "acme", _workload())
+    assert _violations_of(script) == []
+
+
+def test_ready_of_an_older_generation_breaks_o10(script: HistoryBuilder) -> None:
+    script.write("tenant", "acme", _workload(2, status="False", observedGeneration=1))
+    script.wait(30)
+    script.write("management", "acme", _workload(2, lastTransitionTime=LATER, observedGeneration=1))
+    assert _violations_of(script) == [
+        "acme Workload shop/web: Ready=True of generation 1 at generation 2"
+    ]
+
+
+def test_what_the_next_pass_corrects_at_once_was_under_way(script: HistoryBuilder) -> None:
+    script.write("tenant", "acme", _workload(2, status="False", observedGeneration=1))
+    script.wait(30)
+    workload = _workload(2, lastTransitionTime=LATER, observedGeneration=1)
+    script.write("management", "acme", workload)
+    script.wait(0.1)
+    script.write("management", "acme", _workload(2, lastTransitionTime=LATER))
+    assert _violations_of(script) == []
+
+
+def test_a_time_that_moves_without_its_status_breaks_o10(script: HistoryBuilder) -> None:
+    script.write("management", "acme", _workload())
+    script.wait(30)
+    script.write("management", "acme", _workload(lastTransitionTime=LATER))
+    (message,) = _violations_of(script)
+    assert "moved its lastTransitionTime and kept its status" in message
+
+
+def test_a_status_that_moves_without_its_time_breaks_o10(script: HistoryBuilder) -> None:
+    script.write("management", "acme", _workload())
+    script.wait(30)
+    script.write("management", "acme", _workload(status="False"))
+    (message,) = _violations_of(script)
+    assert "changed its status and kept its lastTransitionTime" in message
+
+
+@pytest.mark.parametrize(
+    "message", ["Karmada is away", "the hub does not answer", "ask the cell operator"]
+)
+def test_a_condition_that_names_internals_breaks_o10(script: HistoryBuilder, message: str) -> None:
+    script.write("management", "acme", _workload(message=message))
+    (violation,) = _violations_of(script)
+    assert "names internals" in violation
+
+
+def test_a_condition_that_goes_and_comes_back_by_itself_breaks_o10(script: HistoryBuilder) -> None:
+    for status, moment in (("True", AT_START), ("False", "2026-03-01T00:02:00Z")):
+        workload = _workload(status=status, lastTransitionTime=moment)
+        script.write("management", "acme", workload)
+        script.wait(120)
+    back = _workload(lastTransitionTime="2026-03-01T00:04:00Z")
+    script.write("management", "acme", back)
+    (message,) = _violations_of(script, [])
+    assert "Ready went False" in message
+    caused = script.history.begun
+    assert len(_violations_of(script, [caused])) == 1, "an act of two minutes ago explains nothing"
+    edited = script.history.entries[2].at
+    assert _violations_of(script, [edited]) == []
