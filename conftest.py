@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 RECORDS: Final = Path(__file__).parent / ".spec"
-REAL_PLANES: Final = Path(__file__).parent / "e2e" / "planes" / "fixtures.py"
+REAL_PLANES: Final = Path(__file__).parent / "e2e" / "harness" / "testing" / "fixtures.py"
 MARKERS: Final = ("spec", "fault")
 CARRIED: Final = "carried"
-# Pods are on no loopback; these are the machine's own nodes and nobody else's.
+# Pods are on no loopback address; these are nodes of this machine alone.
 WITH_NODES: Final = frozenset({"in-cluster", "kind"})
 NODES: Final = "10.0.0.0/8"
 # A passing phase never hides a failing one of the same test (setup, call, teardown report apart).
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if backend != "sim" and REAL_PLANES.exists():
         # Only then: the environments of single packages have nothing of what it imports.
-        config.pluginmanager.import_plugin("e2e.planes.fixtures")
+        config.pluginmanager.import_plugin("e2e.harness.testing.fixtures")
 
 
 class Shown(TypedDict):
@@ -73,8 +73,8 @@ class Shown(TypedDict):
 class ShownStatements:
     """Collects outcomes of tests that carry ids and merges them into the record.
 
-    Ids travel with a test's reports: workers of one run only report, and whoever started them
-    writes, so that two never write the record of one file.
+    Ids travel with a test's reports: workers of one run only report, and the process that
+    started them writes, so that two never write the record of one file.
     """
 
     def __init__(self, backend: str, *, writes: bool) -> None:
@@ -128,7 +128,7 @@ def planes_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
-    """A test that starts a thread ends it: one left over would act in somebody else's test."""
+    """A test that starts a thread ends it: one left over would act in another test."""
     before = set(threading.enumerate())
     yield
     begun = [thread for thread in threading.enumerate() if thread not in before]

@@ -1,4 +1,4 @@
-"""The only door: every check, test, build and release is a session here, and CI calls nothing else.
+"""Sessions for every check, test, build and release; CI calls nothing else.
 
 `nox -s NAME -- ARGS…`, or `./dev NAME ARGS…` where no nox is at hand. Sessions install what
 `locks/` pins, by hash, and our own packages editable beside it.
@@ -16,7 +16,8 @@ from typing import Final
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))  # `tools` is found however nox was started
-from tools.workspace import PACKAGES, PYTHONS, Package, find_python
+from tools.locks import TESTS, resolve
+from tools.workspace import OPERATORS, PACKAGES, PYTHONS, Package, find_python
 
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "uv"
@@ -28,14 +29,23 @@ SIDE_BY_SIDE: Final = ("--numprocesses", "auto", "--dist", "load")
 
 
 def sync(session: nox.Session, lock: str, packages: tuple[str, ...]) -> None:
-    """Makes the environment exactly what the lock says, and puts our packages beside it."""
+    """Makes the environment exactly what the lock has, and installs our packages beside it."""
+    prepare_uv()
+    locked = ("--require-hashes", f"locks/{lock}.txt")
+    session.run_install("uv", "pip", "--quiet", "sync", *locked, external=True)
+    install_ours(session, packages)
+
+
+def prepare_uv() -> None:
     os.environ["UV_PYTHON_DOWNLOADS"] = "never"
     # A company's own index has a company's own certificate authority: trust what the system trusts.
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
-    quiet = ("uv", "pip", "--quiet")
-    session.run_install(*quiet, "sync", "--require-hashes", f"locks/{lock}.txt", external=True)
+
+
+def install_ours(session: nox.Session, packages: tuple[str, ...]) -> None:
     ours = [part for folder in packages for part in ("--editable", f"packages/{folder}")]
-    session.run_install(*quiet, "install", "--no-deps", *ours, external=True)
+    if ours:  # uv refuses to install nothing
+        session.run_install("uv", "pip", "--quiet", "install", "--no-deps", *ours, external=True)
 
 
 def sync_dev(session: nox.Session) -> None:
@@ -57,20 +67,47 @@ def check(session: nox.Session) -> None:
     tool(session, "locks", "--check")
     for name in GENERATED:
         tool(session, name, "--check")
-    parts = [f"e2e/{part}/tests/unit" for part in ("demo", "monitoring", "planes")]
+    tool(session, "rendered", "--digests")
+    parts = [f"e2e/{part}/tests/unit" for part in ("demo", "deploy_checks/monitoring", "harness")]
     session.run("pytest", *SIDE_BY_SIDE, "tests", *parts, *session.posargs)
     for folder in PACKAGES:
         session.notify(f"unit({folder})")
 
 
+def unit_tests_of(folder: str) -> list[str]:
+    levels = [f"packages/{folder}/tests/{level}" for level in ("unit", "property")]
+    return [path for path in levels if Path(path).exists()]
+
+
 @nox.session
 @nox.parametrize("folder", [nox.param(folder, id=folder) for folder in PACKAGES])
 def unit(session: nox.Session, folder: str) -> None:
-    """Unit and property tests of each package, in an environment made for that package alone."""
+    """Unit and property tests of each package, in an environment made for that package alone.
+
+    Those of an operator are measured: it prints which branches of `plan` and `status` none takes.
+    """
     sync(session, f"{folder}-tests", (*Package(folder).siblings(), folder))
-    levels = [f"packages/{folder}/tests/{level}" for level in ("unit", "property")]
-    paths = [path for path in levels if Path(path).exists()]
-    session.run("pytest", *SIDE_BY_SIDE, *paths, *session.posargs)
+    paths = unit_tests_of(folder)
+    if folder in OPERATORS and not session.posargs:  # a part of the tests reaches a part of it
+        tool(session, "decision_coverage", folder, *SIDE_BY_SIDE, *paths)
+    else:
+        session.run("pytest", *SIDE_BY_SIDE, *paths, *session.posargs)
+
+
+@nox.session
+@nox.parametrize(
+    "python,folder",
+    [nox.param(find_python(PYTHONS[0]), folder, id=folder) for folder in PACKAGES],
+)
+def lowest(session: nox.Session, folder: str) -> None:
+    """Unit and property tests with the lowest releases that `pyproject.toml` allows."""
+    chosen = str(session.cache_dir / f"lowest-{folder}.txt")
+    prepare_uv()
+    command = resolve(TESTS[folder], chosen, "--resolution", "lowest-direct", "--upgrade")
+    session.run_install(*command, silent=True, external=True)
+    session.run_install("uv", "pip", "--quiet", "sync", chosen, external=True)
+    install_ours(session, (*Package(folder).siblings(), folder))
+    session.run("pytest", *SIDE_BY_SIDE, *unit_tests_of(folder), *session.posargs)
 
 
 def tests_of(level: str) -> list[str]:
@@ -89,7 +126,7 @@ def pythons(session: nox.Session) -> None:
 
 @nox.session
 def stories(session: nox.Session) -> None:
-    """Rollouts told as golden text, on an in-memory world."""
+    """Rollouts as golden text, on an in-memory world."""
     sync_dev(session)
     session.run("pytest", *tests_of("stories"), *session.posargs)
 
@@ -98,7 +135,7 @@ def stories(session: nox.Session) -> None:
 def contract(session: nox.Session) -> None:
     """What a port or a fake owes, on simulated planes."""
     sync_dev(session)
-    # A few take as long as hundreds of others: who is done takes over from who is not.
+    # A few tests take as long as hundreds of others: an idle worker takes over queued tests.
     side_by_side = ("--numprocesses", "auto", "--dist", "worksteal")
     session.run("pytest", *side_by_side, *tests_of("contract"), *session.posargs)
 
@@ -110,14 +147,19 @@ RIGHTS_TESTS: Final = "*-operator/tests/contract/test_*_rights.py"
 def sim(session: nox.Session) -> None:
     """Every scenario on simulated planes, every oracle after it; `-- --plan F` replays a run."""
     sync_dev(session)
-    folders = ("e2e/scenarios", "e2e/faults/tests", "e2e/backends/tests")
+    folders = (
+        "e2e/scenarios",
+        "e2e/oracles/tests",
+        "e2e/backends/tests",
+        "e2e/world/recorded/tests",
+    )
     # The operators' own shows of every right: some are for what no scenario brings about.
     shows = () if session.posargs else sorted(map(str, Path("packages").glob(RIGHTS_TESTS)))
     if not session.posargs:
-        session.run("python", "-m", "e2e.rights", "--forget")
+        session.run("python", "-m", "e2e.harness.deploy.rights_report", "--forget")
     session.run("pytest", "--planes", "sim", *SIDE_BY_SIDE, *folders, *shows, *session.posargs)
-    if not session.posargs:  # a part of the suite says nothing about rights nobody used
-        session.run("python", "-m", "e2e.rights")
+    if not session.posargs:  # a part of the suite does not show unused rights
+        session.run("python", "-m", "e2e.harness.deploy.rights_report")
         # By themselves: their operators live in wall time, and lose their Leases where more than
         # a few demos crowd a machine.
         session.run("pytest", "--numprocesses", "2", "e2e/demo/tests/contract")
@@ -127,10 +169,10 @@ def sim(session: nox.Session) -> None:
 def planes(session: nox.Session) -> None:
     """Builds the real planes: etcd, Kubernetes and Karmada."""
     sync_dev(session)
-    session.run("python", "-m", "e2e.planes", "build", *session.posargs)
+    session.run("python", "-m", "e2e.harness", "build", *session.posargs)
 
 
-# Contracts whose bodies run on real servers too; the others are played on simulated planes alone.
+# Contracts with bodies that run on real servers too; the others run on simulated planes alone.
 REAL_CONTRACTS: Final = (
     "packages/sim-planes/tests/contract",
     "packages/quota-client/tests/contract/test_milo_contract.py",
@@ -138,23 +180,30 @@ REAL_CONTRACTS: Final = (
 # Most tests wait for a server: two workers, each with planes of its own, take half the time. More
 # would take 3 GB each. A file stays with its worker and leaves the planes as it found them.
 TWO_STACKS: Final = ("--numprocesses", "2", "--dist", "loadfile")
-KUBECTL_CONTRACT: Final = "packages/sim-planes/tests/contract/test_api_server_kubectl.py"
+KUBECTL_TESTS: Final = (
+    "packages/sim-planes/tests/contract/test_api_server_kubectl.py",
+    "e2e/backends/tests/test_pods_overlay.py",
+    *("tests/test_deploy_pods.py", "tests/test_deploy_rights.py"),
+    *("tests/test_install_page.py", "tests/test_migration_page.py", "tests/test_rendered.py"),
+)
 
 
 @nox.session
 def cluster(session: nox.Session) -> None:
     """Contracts and `tests/cluster` on real planes, built first where they are not; `-- --soak`."""
     sync_dev(session)
-    session.run("python", "-m", "e2e.planes", "build", "--judges")
+    session.run("python", "-m", "e2e.harness", "build", "--judges")
+    tool(session, "rendered", "--check")
     asked = [argument for argument in session.posargs if argument != "--soak"]
-    folders = (*REAL_CONTRACTS, "e2e/planes/tests/cluster", *tests_of("cluster"))
+    folders = (*REAL_CONTRACTS, "e2e/harness/tests/cluster", *tests_of("cluster"))
     session.run("pytest", "--planes", "real", *TWO_STACKS, *folders, *asked)
     # Played on simulated planes, and judged by what was built with the real ones.
-    session.run("pytest", *SIDE_BY_SIDE, "e2e/monitoring/tests/cluster", *asked)
-    # The simulated server owes kubectl the same, and where nothing was built there is none.
-    session.run("python", "-m", "e2e.planes", "with-kubectl", "pytest", KUBECTL_CONTRACT)
+    session.run("pytest", *SIDE_BY_SIDE, "e2e/deploy_checks/monitoring/tests/cluster", *asked)
+    # The simulated server owes kubectl the same, and overlays over ours are rendered by it; where
+    # nothing was built these are skipped, for want of a kubectl.
+    session.run("python", "-m", "e2e.harness", "with-kubectl", "pytest", *KUBECTL_TESTS)
     if "--soak" in session.posargs:
-        session.run("python", "-m", "e2e.planes", "soak")
+        session.run("python", "-m", "e2e.harness", "soak")
 
 
 @nox.session
@@ -173,7 +222,7 @@ def e2e(session: nox.Session) -> None:
     if chosen and not can_run_pods(session, ON_PODS[chosen]):
         return
     is_on_our_nodes = chosen == "--in-cluster"
-    session.run("python", "-m", "e2e.planes", "build", *(("--nodes",) if is_on_our_nodes else ()))
+    session.run("python", "-m", "e2e.harness", "build", *(("--nodes",) if is_on_our_nodes else ()))
     if chosen:
         tool(session, "images", "--unchecked")
     backend = chosen.removeprefix("--") or "real"
@@ -184,17 +233,17 @@ def e2e(session: nox.Session) -> None:
 
 
 # How operators run as pods, and what makes the machine fit for it.
-ON_PODS: Final = {"--in-cluster": "e2e.planes.node", "--kind": "e2e.backends.kind"}
-NODE_TESTS: Final = "e2e/planes/node/tests/cluster"
-# For whoever has nobody to ask: says in one line why it was not run, and goes on.
+ON_PODS: Final = {"--in-cluster": "e2e.harness.node", "--kind": "e2e.backends.kind"}
+NODE_TESTS: Final = "e2e/harness/node/tests/cluster"
+# For unattended runs: one line with the reason, and the run goes on.
 WHERE_POSSIBLE: Final = "--where-possible"
 NOT_RUN: Final = ": not run: "
 
 
 def can_run_pods(session: nox.Session, module: str) -> bool:
-    """Prepares the machine; what cannot be had is one line, and an error unless told otherwise."""
-    said = session.run("python", "-m", module, "prepare", silent=True, success_codes=[0, 3])
-    line = str(said or "").strip()
+    """Prepares the machine; a missing part is one line, and an error without `--where-possible`."""
+    output = session.run("python", "-m", module, "prepare", silent=True, success_codes=[0, 3])
+    line = str(output or "").strip()
     if NOT_RUN not in line:
         return True
     session.log(line)
@@ -206,8 +255,9 @@ def can_run_pods(session: nox.Session, module: str) -> bool:
 @nox.session(venv_backend="none")
 def test(session: nox.Session) -> None:
     """What a stranger runs: `check`, then every level of tests that needs Python alone."""
-    told = ("stories",) if tests_of("stories") else ()
-    for name in ("check", *(f"unit({folder})" for folder in PACKAGES), *told, "contract", "sim"):
+    golden = ("stories",) if tests_of("stories") else ()
+    units = (f"unit({folder})" for folder in PACKAGES)
+    for name in ("check", *units, *golden, "contract", "sim"):
         session.notify(name)
 
 
@@ -244,6 +294,13 @@ def crds(session: nox.Session) -> None:
 
 
 @nox.session
+def render(session: nox.Session) -> None:
+    """`deploy/rendered`, by kubectl; `-- --check` renders and compares."""
+    sync_dev(session)
+    tool(session, "rendered", *session.posargs)
+
+
+@nox.session
 def generate(session: nox.Session) -> None:
     """All that is generated: CRDs and the pages in `docs/reference`."""
     sync_dev(session)
@@ -262,11 +319,11 @@ def python_of_images() -> str | None:
     """Debian's own, where it is at hand: the images run it, and one that was compiled without
     profiles takes a fifth longer for the same. None: whichever runs nox.
     """
-    found = shutil.which("python3", path="/usr/bin")
+    path = shutil.which("python3", path="/usr/bin")
     is_new = "import sys; sys.exit(sys.version_info < (3, 11))"
-    if found is None or subprocess.run([found, "-c", is_new], check=False).returncode:
+    if path is None or subprocess.run([path, "-c", is_new], check=False).returncode:
         return None
-    return found
+    return path
 
 
 @nox.session(python=python_of_images())
@@ -285,10 +342,10 @@ def release(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """The whole chain, told in a minute; `-- --keep` leaves it up, `-- --planes real`."""
+    """The whole chain in a minute; `-- --keep` leaves it up, `-- --planes real`."""
     sync_dev(session)
     if "real" in session.posargs:
-        session.run("python", "-m", "e2e.planes", "build")
+        session.run("python", "-m", "e2e.harness", "build")
     # Ctrl-C reaches the demo too, which takes down what it started; that needs its time.
     session.run(
         "python", "-m", "e2e.demo", *session.posargs, interrupt_timeout=60, terminate_timeout=30

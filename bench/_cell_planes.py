@@ -1,9 +1,8 @@
-"""The planes that `bench.cell` measures the operator on, and whoever else writes there.
+"""Simulated planes for `bench.cell`: the cell, the hub, and Milo with its projects.
 
-The cell, the hub and Milo with its projects are simulated behind one TLS server in a process of
-their own, so that the operator's process is the operator's alone; so are the provider and NSO, and
-what management and Karmada would bring. What the operator does is timed here, by the commit of
-what it wrote, so that nobody polls while it is measured.
+They run behind one TLS server in their own process, together with provider, NSO and the writes of
+management and Karmada, so that the operator's process does only its own work. Times are taken here
+from the commits of the operator's writes; polling would disturb the measurement.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ import uvloop
 from bench._commanded import serve
 from compute_api_types import labels, names
 from compute_api_types.crd import derive_crds
-from compute_sim_planes.api_server.http_server import PrefixRoutes
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
-from compute_sim_planes.api_server.kinds import GroupResource
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import PrefixRoutes
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
 from compute_sim_planes.api_server.storage.records import Change
-from compute_sim_planes.client import Client, Resource
-from compute_sim_planes.client_errors import ApiError
+from compute_sim_planes.client.errors import ApiError
+from compute_sim_planes.client.rest import Client, Resource
+from compute_sim_planes.conditions import is_condition_true
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, objects_at, string_at
-from compute_sim_planes.milo.conditions import holds
 from compute_sim_planes.milo.kinds import GRANTS, REGISTRATIONS
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import a_grant, a_registration
-from compute_sim_planes.networking import NetworkServices, NsoKnobs
-from compute_sim_planes.provider import Provider, ProviderKnobs
+from compute_sim_planes.networking import NetworkServices, NsoOptions
+from compute_sim_planes.provider import Provider, ProviderOptions
+from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 
 GROUP: Final = "compute.datumapis.com"
 NETWORKING: Final = "networking.datumapis.com/v1alpha"
@@ -57,14 +56,14 @@ PLENTY: Final = {
     labels.VCPUS_RESOURCE: 100_000_000,
     labels.MEMORY_RESOURCE: 1_000_000_000,
 }
-# About the size of what users write: three containers with some environment.
+# Typical size: three containers with some environment.
 ENVIRONMENT: Final = 12
 AT_ONCE: Final = timedelta()
 PROBE_TIMEOUT: Final = 30.0
 
 
-class World:
-    """The planes, the neighbours, and the people on them."""
+class CellPlanes:
+    """The planes, external controllers and users."""
 
     def __init__(self, projects: int) -> None:
         self.token = secrets.token_urlsafe(16)
@@ -76,28 +75,30 @@ class World:
         )
         self.milo = Milo(MiloParts(clock, identities, tokens=tokens))
         self.projects = [f"project-{number}" for number in range(projects)]
-        self.namespaces: list[str] = []  # of the cell and the hub, one for each project
+        self.namespaces: list[str] = []  # of cell and hub, one for each project
         self._provider = Provider(
-            Client(self.cell.connect(), manager="provider"), clock, ProviderKnobs(AT_ONCE, AT_ONCE)
+            Client(self.cell.connect(), manager="provider"),
+            clock,
+            ProviderOptions(AT_ONCE, AT_ONCE),
         )
         self._nso = NetworkServices(
-            Client(self.cell.connect(), manager="nso"), clock, NsoKnobs(context_delay=AT_ONCE)
+            Client(self.cell.connect(), manager="nso"), clock, NsoOptions(context_delay=AT_ONCE)
         )
-        self._neighbours: list[asyncio.Task[None]] = []
+        self._external: list[asyncio.Task[None]] = []
         self._granted: dict[str, float] = {}
         self._opened: dict[str, float] = {}
         self._changed = asyncio.Event()
         self.cell.state.store.listen(self._see_cell)
 
     def routes(self) -> PrefixRoutes:
-        found = PrefixRoutes()
-        found.add("", self.milo.front)
-        found.add("/cell", self.cell)
-        found.add("/hub", self.hub)
-        return found
+        routes = PrefixRoutes()
+        routes.add("", self.milo.router)
+        routes.add("/cell", self.cell)
+        routes.add("/hub", self.hub)
+        return routes
 
     async def fill(self) -> None:
-        """Kinds, a Location, and projects with a Namespace, a budget and a network each."""
+        """Creates CRDs, a Location, and projects with a Namespace, a grant and a network each."""
         ours: list[JsonObject] = orjson.loads(orjson.dumps(derive_crds()))
         await apply_manifests(self.cell.connect(), [*ours, *load_crds("networking"), a_location()])
         await apply_manifests(self.cell.connect(), [a_namespace("compute-system")])
@@ -107,7 +108,7 @@ class World:
             await self.milo.client().create(REGISTRATIONS, a_registration(kind))
         for name in self.projects:
             await self._add_project(name)
-        self._neighbours = [
+        self._external = [
             asyncio.create_task(work) for work in (self._provider.run(), self._nso.run())
         ]
 
@@ -127,14 +128,15 @@ class World:
         await apply_manifests(self.cell.connect(), [document, a_network(namespace)])
         self.milo.planes.at(name).state.store.listen(self._see_claim)
 
-    # what a benchmark asks for -------------------------------------------------------------------
+    # commands of the benchmark -------------------------------------------------------------------
 
     async def deliver(self, prefix: str, deployments: int, replicas: int) -> JsonValue:
-        """So many deployments on the hub and, as Karmada brings them, in the cell."""
+        """Creates deployments on the hub and, as Karmada does, in the cell."""
         for number in range(deployments):
             namespace = self.namespaces[number % len(self.namespaces)]
             await self._deliver_one(namespace, f"{prefix}-{number}", replicas)
-            await asyncio.sleep(0)  # in-process requests never wait: let the server answer others
+            # In-process requests do not yield: let the server answer other requests.
+            await asyncio.sleep(0)
         return deployments
 
     async def _deliver_one(self, namespace: str, name: str, replicas: int) -> None:
@@ -149,13 +151,17 @@ class World:
         await cell.create(DEPLOYMENT, document)
 
     async def count(self) -> JsonValue:
-        """How much of the operator's work is there."""
+        """Counts of the objects that show the operator's progress."""
         return {
-            "ready": sum(1 for found in self._objects(self.cell, INSTANCES) if is_ready(found)),
-            "converged": sum(
-                1 for found in self._objects(self.cell, DEPLOYMENTS) if is_ready(found)
+            "ready": sum(
+                1 for document in self._objects(self.cell, INSTANCES) if is_ready(document)
             ),
-            "copied": sum(1 for found in self._objects(self.hub, INSTANCES) if is_ready(found)),
+            "converged": sum(
+                1 for document in self._objects(self.cell, DEPLOYMENTS) if is_ready(document)
+            ),
+            "copied": sum(
+                1 for document in self._objects(self.hub, INSTANCES) if is_ready(document)
+            ),
         }
 
     @staticmethod
@@ -164,7 +170,9 @@ class World:
             yield stored.decode()
 
     async def probe(self, prefix: str, times: int, every: float) -> JsonValue:
-        """Seconds from the grant of a claim to its Instance without gate, one by one."""
+        """Seconds from the grant of a claim to its Instance without gate, one deployment at a
+        time.
+        """
         taken: list[JsonValue] = []
         for number in range(times):
             name = f"{prefix}-{number}"
@@ -178,7 +186,7 @@ class World:
         return taken
 
     async def gaps(self, prefix: str) -> JsonValue:
-        """The same, of everything delivered under a prefix."""
+        """The same seconds for everything that was delivered under a prefix."""
         return [
             opened - self._granted[name]
             for name, opened in self._opened.items()
@@ -189,7 +197,7 @@ class World:
         if change.resource != CLAIMS:
             return
         name = change.after.name.removeprefix("instance-")
-        if name not in self._granted and holds(change.after.decode(), "Granted"):
+        if name not in self._granted and is_condition_true(change.after.decode(), "Granted"):
             self._granted[name] = time.monotonic()
 
     def _see_cell(self, change: Change) -> None:
@@ -204,9 +212,9 @@ class World:
             self._changed.set()
 
     async def close(self) -> None:
-        for task in self._neighbours:
+        for task in self._external:
             task.cancel()
-        await asyncio.wait(self._neighbours)
+        await asyncio.wait(self._external)
         await self.milo.close()
         for plane in (self.cell, self.hub):
             await plane.close()
@@ -268,12 +276,12 @@ def a_deployment(namespace: str, name: str, replicas: int) -> JsonObject:
     }
 
 
-def is_ready(found: JsonObject) -> bool:
-    return holds(found, "Ready")
+def is_ready(document: JsonObject) -> bool:
+    return is_condition_true(document, "Ready")
 
 
 async def patiently(client: Client, resource: Resource, document: JsonObject) -> None:
-    """Until what it names is known to the plane: registrations are activated in a moment."""
+    """Repeats a create until the plane accepts it: registrations become active with a delay."""
     async with asyncio.timeout(PROBE_TIMEOUT):
         while True:
             try:
@@ -287,4 +295,4 @@ async def patiently(client: Client, resource: Resource, document: JsonObject) ->
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
     paths = {"cell": "/cell", "hub": "/hub", "quota": ""}
-    uvloop.run(serve(World(int(sys.argv[2])), Path(sys.argv[1]), paths))
+    uvloop.run(serve(CellPlanes(int(sys.argv[2])), Path(sys.argv[1]), paths))

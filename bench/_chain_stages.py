@@ -1,11 +1,11 @@
-"""When a Workload reached each stage of the chain, read from the versions that planes told. Pure.
+"""The times at which a Workload reached each stage of the chain, from recorded versions. Pure.
 
 ```
 create ─► project WD ─► hub WD ═Karmada═► cell WD ─► Instance ─► claim ═quota═► grant ─► ungated
                                                         ─► hub copy Ready ─► projection Ready
 ```
 
-Double lines are others' time: what is left of the whole is ours and the planes'.
+Double lines are time of Karmada and Milo; the rest is that of operators and API servers.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from typing import Final
 import orjson
 
 from compute_api_types.wire import JsonObject
-from e2e.backends.real.recording import Recorded
-from e2e.objects import condition_of, gates_of
+from e2e.backends.real.recording import RecordedVersion
+from e2e.world.objects import condition_of, gates_of
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What marks a stage: the first version of an object on a plane of which something is so."""
+    """A stage: the first version of an object on a plane for which `is_so` holds."""
 
     stage: str
     plane: str
     kind: str
-    suffix: str  # of the object's name, after that of the Workload
+    suffix: str  # of the object's name, after the Workload's
     is_so: Callable[[JsonObject], bool]
 
 
-def _is_there(found: JsonObject) -> bool:
-    del found
+def _is_there(document: JsonObject) -> bool:
+    del document
     return True
 
 
-def _is_ungated(found: JsonObject) -> bool:
-    return gates_of(found) == []
+def _is_ungated(document: JsonObject) -> bool:
+    return gates_of(document) == []
 
 
-def _says(condition: str) -> Callable[[JsonObject], bool]:
-    return lambda found: condition_of(found, condition).status == "True"
+def _has_condition(condition: str) -> Callable[[JsonObject], bool]:
+    return lambda document: condition_of(document, condition).status == "True"
 
 
 def sights_of(project: str, hub: str, cell: str, city: str) -> tuple[Sight, ...]:
-    """The stages of one city and one replica, in their order."""
+    """The stages of one city and one replica, in order."""
     deployment, instance = f"-default-{city.lower()}", f"-default-{city.lower()}-0"
     return (
         Sight("project WD", project, "WorkloadDeployment", deployment, _is_there),
@@ -56,11 +56,11 @@ def sights_of(project: str, hub: str, cell: str, city: str) -> tuple[Sight, ...]
         Sight("cell WD", cell, "WorkloadDeployment", deployment, _is_there),
         Sight("cell Instance", cell, "Instance", instance, _is_there),
         Sight("claim", project, "ResourceClaim", instance, _is_there),
-        Sight("grant", project, "ResourceClaim", instance, _says("Granted")),
+        Sight("grant", project, "ResourceClaim", instance, _has_condition("Granted")),
         Sight("ungated", cell, "Instance", instance, _is_ungated),
-        Sight("hub copy", hub, "Instance", instance, _says("Ready")),
-        Sight("projection", project, "Instance", instance, _says("Ready")),
-        Sight("Workload Available", project, "Workload", "", _says("Available")),
+        Sight("hub copy", hub, "Instance", instance, _has_condition("Ready")),
+        Sight("projection", project, "Instance", instance, _has_condition("Ready")),
+        Sight("Workload Available", project, "Workload", "", _has_condition("Available")),
     )
 
 
@@ -77,23 +77,23 @@ STAGES: Final = (
 
 
 class Sightings:
-    """Moments of many Workloads, from versions as they come; each version is looked at once."""
+    """Stage times of many Workloads; each version is read once."""
 
     def __init__(self, sights: Sequence[Sight]) -> None:
         self._sights = sights
         self._moments: dict[str, dict[str, datetime]] = {}
 
-    def look(self, records: Iterable[Recorded]) -> None:
+    def read(self, records: Iterable[RecordedVersion]) -> None:
         for record in records:
             for sight in self._sights:
                 if record.after and (record.plane, record.kind.name) == (sight.plane, sight.kind):
-                    self._look(record, sight)
+                    self._read(record, sight)
 
     def of(self, workload: str) -> dict[str, datetime]:
-        """When each stage was first seen; a stage that was never seen is missing."""
+        """The time of each stage that was reached."""
         return self._moments.get(workload, {})
 
-    def _look(self, record: Recorded, sight: Sight) -> None:
+    def _read(self, record: RecordedVersion, sight: Sight) -> None:
         name = record.key.rpartition("/")[2]
         if sight.kind == "ResourceClaim":
             name = name.removeprefix("instance-")
@@ -106,7 +106,7 @@ class Sightings:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """One Workload from its create on, in seconds."""
+    """Stage times of one Workload, relative to its creation."""
 
     begun: datetime
     moments: dict[str, datetime]

@@ -1,4 +1,4 @@
-"""A process of simulated planes that a benchmark commands: a line of JSON in, one out."""
+"""A process of simulated planes that is controlled by JSON commands, one per line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Protocol
 
 import orjson
 
-from compute_sim_planes.api_server.http_server import HttpServer, PrefixRoutes
+from compute_sim_planes.api_server.http.server import HttpServer, PrefixRoutes
 from compute_sim_planes.certificates import make_server_files
 from compute_sim_planes.json_types import JsonObject, JsonValue, object_at, string_at
 from compute_sim_planes.kubeconfig import Context, write_kubeconfig
 
 
-class World(Protocol):
+class CommandedPlanes(Protocol):
     """The planes; every further public coroutine is a command."""
 
     token: str
@@ -30,13 +30,13 @@ class World(Protocol):
     async def close(self) -> None: ...
 
 
-async def serve(world: World, folder: Path, contexts: Mapping[str, str]) -> None:
-    """Serves until nobody commands any more; `contexts` are paths, by the kubeconfigs' names."""
+async def serve(world: CommandedPlanes, folder: Path, contexts: Mapping[str, str]) -> None:
+    """Serves until standard input closes; `contexts` are paths by kubeconfig context."""
     await world.fill()
     files = make_server_files(folder)
     server = HttpServer(world.routes(), tls=files.context())
     await server.start()
-    # Half a gigabyte of history is looked through for seconds at a time, and holds no garbage.
+    # A collection over half a gigabyte of history takes seconds and frees nothing.
     gc.disable()
     authority = files.authority.read_bytes()
     for name, path in contexts.items():
@@ -49,11 +49,11 @@ async def serve(world: World, folder: Path, contexts: Mapping[str, str]) -> None
     await world.close()
 
 
-async def _answer(world: World, line: bytes) -> JsonValue:
+async def _answer(world: CommandedPlanes, line: bytes) -> JsonValue:
     command: JsonObject = orjson.loads(line)
-    # Who writes the commands is the benchmark.
-    found = await getattr(world, string_at(command, "do"))(**object_at(command, "with"))
-    result: JsonValue = found
+    # The commands come from the benchmark.
+    outcome = await getattr(world, string_at(command, "do"))(**object_at(command, "with"))
+    result: JsonValue = outcome
     return result
 
 

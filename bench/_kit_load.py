@@ -1,9 +1,9 @@
-"""The load that `bench.kit` measures under: a simulated server of its own, and who writes to it.
+"""The load of `bench.kit`: a simulated server in its own process, and a writer.
 
 The objects are Workloads as an API server serves them, nested and with `managedFields`: 4.5 KB on
-the wire, of which a cache keeps 3 KiB, and 14 µs to decode. That is what `docs/spec/runtime.md` was
-measured with (3.9 KB, 3 KiB, 15 µs); one long text of that size decodes in 2 µs and says nothing
-about either side.
+the wire, 3 KiB in a cache, 14 µs to decode. `docs/spec/runtime.md` was measured with such objects
+(3.9 KB, 3 KiB, 15 µs); a single text of that size decodes in 2 µs and would make both sides look
+fast.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from bench.api import a_realistic_workload
 from compute_api_types import JsonObject, JsonValue
 from tools.workspace import ROOT
 
-IN_FLIGHT: Final = 64  # many at once, so that events come as a burst and not one by one
+IN_FLIGHT: Final = 64  # many at once, so that events arrive as a burst
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running simulated server: its kubeconfig, and how to send to it."""
+    """A running simulated server: its kubeconfig, and a connection for writes."""
 
     kubeconfig: Path
     origin: str
@@ -46,7 +46,7 @@ class Server:
 
 @contextlib.contextmanager
 def serving(planes: int) -> Generator[Server]:
-    """A simulated server with planes `p0` …, each with our CRDs, in a process of its own."""
+    """A simulated server with planes `p0` … and our CRDs, in its own process."""
     folder = Path(tempfile.mkdtemp(prefix="bench-kit-"))
     names = [part for number in range(planes) for part in ("--plane", f"p{number}")]
     path = folder / "kubeconfig"
@@ -86,7 +86,7 @@ async def sending(server: Server) -> AsyncGenerator[aiohttp.ClientSession]:
 
 
 def a_served_workload(name: str) -> JsonObject:
-    """The realistic Workload, with one container and one city."""
+    """The realistic Workload with one container and one city."""
     workload = a_realistic_workload()
     spec, metadata = _object(workload, "spec"), _object(workload, "metadata")
     template = _object(_object(spec, "template"), "spec")
@@ -138,7 +138,7 @@ async def _create(session: aiohttp.ClientSession, plane: str, name: str) -> None
 
 
 async def update(server: Server, plane: str, *, objects: int, rounds: int) -> float:
-    """Patches every object `rounds` times; gives the requests per second the server took."""
+    """Patches every object `rounds` times; returns the server's requests per second."""
     began = time.monotonic()
     async with sending(server) as session:
         for _ in range(rounds):

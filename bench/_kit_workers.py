@@ -1,8 +1,7 @@
-"""The processes that `bench.kit` measures: an operator on the kit, and one on kopf, both counting.
+"""The processes that `bench.kit` measures: an operator on the kit and one on kopf, both counting.
 
-Each prints `ready` once its caches are complete, answers every line on stdin with what it has
-counted so far, as JSON, and ends when stdin does. They do nothing else, so that their CPU time is
-that of receiving.
+Each prints `ready` when its caches are complete, answers each line on stdin with its counts as
+JSON, and ends with stdin. Nothing else runs in them, so their CPU time is that of receiving events.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from urllib.parse import urlsplit
 import kopf
 import uvloop
 
-from compute_operator_kit.apply.desk import Means
-from compute_operator_kit.cache import Caches, Change
-from compute_operator_kit.controller import Controller, Watch
-from compute_operator_kit.credentials import FileCredentials
-from compute_operator_kit.exchange import Connection
-from compute_operator_kit.heap import freeze_heap, return_large_blocks
-from compute_operator_kit.http_transport import AiohttpTransport, Tls, open_session
-from compute_operator_kit.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.kube import Kube, Writer
-from compute_operator_kit.kube_http import KubeHttp
-from compute_operator_kit.lane import Lane
-from compute_operator_kit.manager import Manager, Runtime
-from compute_operator_kit.planes import Plane, Planes, Setting, Watched
-from compute_operator_kit.reconcile import Pass, Result
-from compute_operator_kit.system_clock import SystemClock
-from compute_operator_kit.telemetry import Metrics
+from compute_operator_kit.apply.context import ApplyDeps
+from compute_operator_kit.cache.store import Caches, Change
+from compute_operator_kit.client.credentials import FileCredentials
+from compute_operator_kit.client.flow_control import FlowControl
+from compute_operator_kit.client.http_client import HttpKubeClient
+from compute_operator_kit.client.interface import FieldOwner, KubeClient
+from compute_operator_kit.client.rest import RestConfig
+from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
+from compute_operator_kit.controller.manager import Manager, ManagerDeps
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result
+from compute_operator_kit.controller.spec import Controller, Watch
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
+from compute_operator_kit.core.memory import freeze_heap, return_large_blocks
+from compute_operator_kit.core.system_clock import SystemClock
+from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.telemetry.opentelemetry import MetricsExporter
 
-WRITER = Writer("bench", "bench")
+WRITER = FieldOwner("bench", "bench")
 KINDS = tuple(
     Kind("compute.datumapis.com", "v1alpha", f"{kind.lower()}s", kind)
     for kind in ("Workload", "WorkloadDeployment", "Instance")
@@ -47,26 +46,27 @@ KINDS = tuple(
 
 
 class Counted(TypedDict):
-    """What a worker has seen so far."""
+    """Counts of a worker so far."""
 
     events: int
-    passes: int
+    reconciles: int
     cpu: float  # seconds of this process, all its threads
-    latencies: list[float]  # seconds from the sender's stamp to the pass, of the last events
+    # Seconds from the sender's timestamp to the reconcile, of the last events.
+    latencies: list[float]
 
 
 class Tally:
-    """Counts, and clears what was told."""
+    """Counts, and resets what was reported."""
 
     def __init__(self) -> None:
         self.events = 0
-        self.passes = 0
+        self.reconciles = 0
         self.latencies: list[float] = []
 
-    def told(self) -> str:
+    def as_line(self) -> str:
         counted: Counted = {
             "events": self.events,
-            "passes": self.passes,
+            "reconciles": self.reconciles,
             "cpu": time.process_time(),
             "latencies": self.latencies,
         }
@@ -75,13 +75,13 @@ class Tally:
 
 
 async def answer_questions(tally: Tally) -> None:
-    """One line in, one line out, until the other side closes."""
+    """One line in, one line out, until stdin closes."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     say("ready")
     while await reader.readline():
-        say(tally.told())
+        say(tally.as_line())
 
 
 def say(line: str) -> None:
@@ -91,20 +91,20 @@ def say(line: str) -> None:
 # --- the kit --------------------------------------------------------------------------------------
 
 
-async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = False) -> None:
-    """Watches three kinds on each of the planes; every change goes through mapping and queue.
+async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_reconciles: bool = False) -> None:
+    """Watches three kinds on each plane; every change goes through mapping and queue.
 
-    Without passes it is a replica that stands by, which does all but the work of the leader.
+    Without reconciles it is a standby replica, which does everything but the leader's work.
     """
     return_large_blocks()
-    clock, tally, metrics = SystemClock(), Tally(), Metrics("bench", "0")
+    clock, tally, metrics = SystemClock(), Tally(), MetricsExporter("bench", "0")
     credentials = FileCredentials.from_kubeconfig(kubeconfig, clock=clock)
     origin = _origin(credentials.server)
     async with open_session() as session:
 
-        def connect(plane: Plane, lane: Lane) -> Kube:
+        def connect(plane: Plane, lane: FlowControl) -> KubeClient:
             tls = Tls(lambda: credentials.ssl_context, credentials.server_hostname)
-            connection = Connection(
+            connection = RestConfig(
                 plane=plane.name,
                 role=plane.role,
                 transport=AiohttpTransport(session, origin, tls),
@@ -113,19 +113,19 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = F
                 base_path=urlsplit(plane.base_url).path,
                 measures=metrics.measures,
             )
-            return KubeHttp(connection, WRITER)
+            return HttpKubeClient(connection, WRITER)
 
-        setting = Setting(clock=clock, random=SystemRandom(), measures=metrics.measures)
-        watched = [Watched(Role.PROJECT, kind) for kind in KINDS]
+        setting = RegistryDeps(clock=clock, random=SystemRandom(), measures=metrics.measures)
+        watched = [CachedKind(Role.PROJECT, kind) for kind in KINDS]
         planes = Planes(connect, watched, setting)
-        runtime = Runtime(Means(planes, clock), SystemRandom(), metrics.measures)
+        runtime = ManagerDeps(ApplyDeps(planes, clock), SystemRandom(), metrics.measures)
         manager = Manager([_counting(tally)], runtime)
-        running = asyncio.create_task(manager.run()) if with_passes else None
+        running = asyncio.create_task(manager.run()) if with_reconciles else None
         for number in range(planes_wanted):
             name = PlaneName(f"p{number}")
             planes.engage(Plane(name, Role.PROJECT, f"{origin}/planes/{name}"))
         names = [PlaneName(f"p{number}") for number in range(planes_wanted)]
-        # The kit tells controllers when a plane is complete, not onlookers.
+        # The kit notifies controllers about a synced plane; this code is none, so it polls.
         while not all(planes.get(name).is_synced for name in names):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         freeze_heap()
@@ -136,19 +136,19 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_passes: bool = F
         await planes.close()
 
 
-async def run_kit_with_passes(kubeconfig: Path, planes_wanted: int) -> None:
-    await run_kit(kubeconfig, planes_wanted, with_passes=True)
+async def run_kit_with_reconciles(kubeconfig: Path, planes_wanted: int) -> None:
+    await run_kit(kubeconfig, planes_wanted, with_reconciles=True)
 
 
 def _origin(server: str) -> str:
-    found = urlsplit(server)
-    return f"{found.scheme}://{found.netloc}"
+    url = urlsplit(server)
+    return f"{url.scheme}://{url.netloc}"
 
 
 def _counting(tally: Tally) -> Controller:
-    async def reconcile(key: ObjectKey, work: Pass) -> Result:
-        tally.passes += 1
-        entry = work.caches.view(key.plane, key.kind).entry(key.namespace, key.name)
+    async def reconcile(key: ObjectKey, work: ReconcileContext) -> Result:
+        tally.reconciles += 1
+        entry = work.caches.lister(key.plane, key.kind).entry(key.namespace, key.name)
         stamp = entry.metadata.annotations.get("sent", "") if entry else ""
         if stamp and len(tally.latencies) < 5000:
             tally.latencies.append(time.time() - float(stamp))
@@ -166,9 +166,9 @@ def _counting(tally: Tally) -> Controller:
 
 
 async def run_kopf(_kubeconfig: Path, _planes: int, *, is_silent: bool = False) -> None:
-    """The same kind on one plane, through `on.event`, logging as `kopf run` does.
+    """Watches the same kind on one plane through `on.event` and logs as `kopf run` does.
 
-    It reads the kubeconfig that the environment names, as kopf does.
+    kopf reads the kubeconfig that the environment names.
     """
     if not is_silent:
         log_as_kopf_does()
@@ -179,7 +179,7 @@ async def run_kopf(_kubeconfig: Path, _planes: int, *, is_silent: bool = False) 
 
     async def seen(**_: object) -> None:
         tally.events += 1
-        tally.passes += 1
+        tally.reconciles += 1
 
     kopf.on.event("workloads.compute.datumapis.com", registry=registry)(seen)
     settings = kopf.OperatorSettings()
@@ -197,7 +197,7 @@ async def run_kopf(_kubeconfig: Path, _planes: int, *, is_silent: bool = False) 
         )
     )
     await ready.wait()
-    await asyncio.sleep(1)  # kopf says nothing about its first list
+    await asyncio.sleep(1)  # kopf does not report its first list
     await answer_questions(tally)
     stop.set()
     await operator
@@ -208,9 +208,11 @@ async def run_kopf_silently(kubeconfig: Path, planes: int) -> None:
 
 
 def log_as_kopf_does() -> None:
-    """Its own set-up, written to nowhere: what a container runtime does with it is not kopf's."""
-    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
-    with contextlib.redirect_stderr(nowhere):  # its handler keeps what it finds now
+    """kopf's own logging set-up, written to /dev/null: the container runtime's cost is not
+    kopf's.
+    """
+    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
+    with contextlib.redirect_stderr(devnull):  # its handler keeps the stream it sees now
         kopf.configure()
 
 
@@ -218,7 +220,7 @@ def main() -> None:
     role, kubeconfig, planes = sys.argv[1:4]
     roles: dict[str, Callable[[Path, int], Awaitable[None]]] = {
         "kit": run_kit,
-        "kit-passes": run_kit_with_passes,
+        "kit-reconciles": run_kit_with_reconciles,
         "kopf": run_kopf,
         "kopf-silent": run_kopf_silently,
     }

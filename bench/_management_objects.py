@@ -1,16 +1,17 @@
-"""What people, cells and Karmada write while the management operator is measured. Plain documents.
+"""Documents that users, cells and Karmada write while the management operator is measured.
 
-Nothing here knows the operator: what it should have made of a document is said by `Wanted`, and
-looked at by the process that has the planes.
+Nothing here imports the operator: `ExpectedRepair` states the required result of a change, and the
+process of the planes checks it.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Final
 
 from compute_api_types import labels, names
-from compute_sim_planes.client import Resource
+from compute_sim_planes.client.rest import Resource
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -29,13 +30,14 @@ INSTANCE: Final = Resource(GROUP, "v1alpha", "instances", "Instance")
 PROJECT: Final = Resource(
     "resourcemanager.miloapis.com", "v1alpha1", "projects", "Project", is_namespaced=False
 )
+UNSERVED: Final = "unserved"
 CITY: Final = "DFW"
 CELL: Final = "dfw-1"
 SINCE: Final = "2026-03-01T00:00:00Z"
 EDITED: Final = "bench.example/edited"
 OF_DEPLOYMENT: Final = f"-us-{CITY.lower()}"
 NEWS: Final = "Instance was restarted"
-# About the size of what users write: three containers with some environment (3.4 KB as stored).
+# Typical size: three containers with some environment (3.4 KB as stored).
 ENVIRONMENT: Final = 12
 
 
@@ -87,6 +89,20 @@ def a_workload(name: str, city: str = CITY) -> JsonObject:
     return _document(WORKLOAD, {"name": name, "namespace": "default"}, spec=spec)
 
 
+def a_heavy_workload(name: str) -> JsonObject:
+    """A Workload of about 160 KB, near the limit of admission, that does not compress (AT-01)."""
+    chance = random.Random(name)  # noqa: S311 - filler, not a secret
+    env: list[JsonValue] = [
+        {"name": f"E{number}", "value": chance.randbytes(16_000).hex()} for number in range(5)
+    ]
+    workload = a_workload(name)
+    containers = objects_at(
+        workload, "spec", "template", "spec", "runtime", "sandbox", "containers"
+    )
+    containers[0]["env"] = env
+    return workload
+
+
 def _template() -> JsonObject:
     env: list[JsonValue] = [
         {"name": f"SETTING_{number}", "value": "x" * 32} for number in range(ENVIRONMENT)
@@ -105,7 +121,7 @@ def _template() -> JsonObject:
 
 
 def an_edit(number: int) -> JsonObject:
-    """As a user restarts a Workload."""
+    """The edit by which a user restarts a Workload."""
     annotations: JsonObject = {EDITED: str(number)}
     return {"spec": {"template": {"metadata": {"annotations": annotations}}}}
 
@@ -114,7 +130,7 @@ EDIT: Final = an_edit(1)
 DRIFT: Final[JsonObject] = {"spec": {"scaleSettings": {"minReplicas": 7}}}
 
 
-# --- what comes from cells ------------------------------------------------------------------------
+# --- written by cells -----------------------------------------------------------------------------
 
 
 def a_condition(kind: str, reason: str, message: str = "") -> JsonObject:
@@ -128,9 +144,9 @@ def a_condition(kind: str, reason: str, message: str = "") -> JsonObject:
 
 
 def a_report(copy: JsonObject) -> JsonObject:
-    """As the interpreter aggregates a cell on which the deployment runs."""
+    """The status that the interpreter aggregates when the deployment runs in a cell."""
     counters = ("replicas", "desiredReplicas", "readyReplicas", "currentReplicas")
-    told: list[JsonValue] = [
+    conditions: list[JsonValue] = [
         a_condition("Available", "StableInstanceFound", "1/1 instances are ready"),
         a_condition("ReplicasReady", "ReplicasAvailable", "1/1 replicas available"),
         a_condition("Ready", "ReplicasAvailable", "1/1 replicas available"),
@@ -141,7 +157,7 @@ def a_report(copy: JsonObject) -> JsonObject:
         **dict.fromkeys((*counters, "updatedReplicas"), 1),
         "observedGeneration": generation,
         "observedTemplateGeneration": generation,
-        "conditions": told,
+        "conditions": conditions,
     }
 
 
@@ -161,7 +177,9 @@ def a_new_status() -> JsonObject:
 
 
 def an_instance(copy: JsonObject) -> JsonObject:
-    """As a cell writes one back: with all labels, owned by the copy of its deployment."""
+    """An Instance as a cell writes it back: with all labels, owned by the copy of its
+    deployment.
+    """
     metadata = object_at(copy, "metadata")
     name = f"{string_at(metadata, 'name')}-0"
     owner: JsonObject = {
@@ -191,47 +209,47 @@ def an_instance(copy: JsonObject) -> JsonObject:
     return _document(INSTANCE, whole, spec={**template, "controller": {"templateHash": "v1-1"}})
 
 
-# --- what must have become of it ------------------------------------------------------------------
+# --- expected results -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A deployment that was disturbed, and how."""
+class ExpectedRepair:
+    """A deployment that was changed, and how."""
 
-    way: int  # 0 the Workload was edited, 1 the copy was spoiled, 2 the Instance says something new
+    change: int  # 0 Workload edited, 1 hub copy changed, 2 Instance status changed
     project: str
     namespace: str
     name: str
 
     @classmethod
-    def of(cls, way: int, copy: JsonObject) -> Wanted:
+    def of(cls, change: int, copy: JsonObject) -> ExpectedRepair:
         metadata = object_at(copy, "metadata")
         return cls(
-            way, project_of(copy), string_at(metadata, "namespace"), string_at(metadata, "name")
+            change, project_of(copy), string_at(metadata, "namespace"), string_at(metadata, "name")
         )
 
     @property
     def workload(self) -> str:
         return family_of(self.name)
 
-    def is_met_by(self, found: JsonObject) -> bool:
-        """Whether the copy, or the projection, is as it should be."""
-        if self.way == 0:
-            annotations = object_at(found, "spec", "template", "metadata", "annotations")
+    def is_met_by(self, document: JsonObject) -> bool:
+        """Whether the copy or the projection is repaired."""
+        if self.change == 0:
+            annotations = object_at(document, "spec", "template", "metadata", "annotations")
             return annotations.get(EDITED) == "1"
-        if self.way == 1:
-            return value_at(found, "spec", "scaleSettings", "minReplicas") == 1
-        conditions = objects_at(found, "status", "conditions")
+        if self.change == 1:
+            return value_at(document, "spec", "scaleSettings", "minReplicas") == 1
+        conditions = objects_at(document, "status", "conditions")
         return any(one.get("message") == NEWS for one in conditions)
 
 
 def project_of(copy: JsonObject) -> str:
-    found = string_map_at(copy, "metadata", "labels")
-    return names.decode_project(found, None, owner="a copy on the hub")
+    copy_labels = string_map_at(copy, "metadata", "labels")
+    return names.decode_project(copy_labels, None, owner="a copy on the hub")
 
 
 def family_of(name: str) -> str:
-    """The Workload behind the name of a deployment or an Instance; Workloads have names apart."""
+    """The Workload in the name of a deployment or Instance."""
     return name.partition(OF_DEPLOYMENT)[0]
 
 

@@ -1,10 +1,9 @@
-"""The planes that `bench.management` measures the operator on, and whoever else writes there.
+"""Simulated planes for `bench.management`: Milo's root, its projects and the hub.
 
-Milo's root, its projects and the hub are simulated behind one TLS server in a process of their own,
-so that the operator's process is the operator's alone. Users, cells and Karmada's aggregation are
-played by this process, in-process, at the word of the benchmark: one JSON command per line of
-standard input, one JSON answer per line of output. What the operator does is timed here, by the
-commit of what it wrote, so that nobody polls while it is measured.
+They run behind one TLS server in their own process, so that the operator's process does only its
+own work. This process also writes as users, cells and Karmada, controlled by one JSON command per
+line. Times are taken here from the commits of the operator's writes; polling would disturb the
+measurement.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from bench import _management_objects as objects
 from bench._commanded import serve
 from bench._management_objects import DEPLOYMENT, INSTANCE, PROJECT, WORKLOAD
 from compute_api_types.crd import derive_crds
-from compute_sim_planes.api_server.http_server import PrefixRoutes
-from compute_sim_planes.api_server.identity import ADMIN, Tokens
-from compute_sim_planes.api_server.kinds import GroupResource
+from compute_sim_planes.api_server.authz.identity import ADMIN, Tokens
+from compute_sim_planes.api_server.http.server import PrefixRoutes
+from compute_sim_planes.api_server.http.transport import Response, Transport
+from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import apply_manifests
-from compute_sim_planes.api_server.storage.records import Change, ChangeType, Stored
+from compute_sim_planes.api_server.storage.records import Change, ChangeType, StoredObject
 from compute_sim_planes.api_server.storage.revisions import Revisions
-from compute_sim_planes.api_server.transport import Answer, Transport
-from compute_sim_planes.client import Client
+from compute_sim_planes.client.rest import Client
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
@@ -45,7 +44,7 @@ PROBE_TIMEOUT: Final = 30.0
 
 
 class Counting:
-    """A plane's way in for the operator; mutating requests are written down."""
+    """Wraps a plane for the operator and counts mutating requests."""
 
     def __init__(self, plane: Plane, written: Counter[str]) -> None:
         self._plane = plane
@@ -53,20 +52,22 @@ class Counting:
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
+    ) -> Response:
         if method != "GET":
             self._written[family_in(method, target.partition("?")[0])] += 1
         return await self._plane.request(method, target, headers, body)
 
 
 def family_in(method: str, path: str) -> str:
-    """Which Workload a request is about; of a create, whose name is in its body, what it makes."""
+    """The Workload that a request is about; for a create, which has no name in its path, the
+    kind.
+    """
     resource, *name = path.rpartition("/namespaces/")[2].split("/")[1:] or [path]
     return objects.family_of(name[0]) if name else f"{method} {resource}"
 
 
-class World:
-    """The planes, and the people on them."""
+class ManagementPlanes:
+    """The planes and users."""
 
     def __init__(self, projects: int) -> None:
         self.token = secrets.token_urlsafe(16)
@@ -76,22 +77,23 @@ class World:
         self.hub = Plane("hub", PlaneParts(tokens=tokens))
         self.names = [f"project-{number}" for number in range(projects)]
         parts = PlaneParts(tokens=tokens, revisions=revisions, definitions=self.root.definitions)
-        self.projects = {name: Plane(name, parts) for name in self.names}
+        # The last one has no Project, so the operator never watches it.
+        self.projects = {name: Plane(name, parts) for name in (*self.names, objects.UNSERVED)}
         self._noise: asyncio.Task[int] | None = None
         self._waiting: dict[str, asyncio.Future[float]] = {}
-        self._wanted: dict[str, objects.Wanted] = {}
+        self._wanted: dict[str, objects.ExpectedRepair] = {}
         self.hub.state.store.listen(self._see_hub)
 
     def routes(self) -> PrefixRoutes:
-        found = PrefixRoutes()
-        found.add("", Counting(self.root, self.written))
-        found.add("/hub", Counting(self.hub, self.written))
+        routes = PrefixRoutes()
+        routes.add("", Counting(self.root, self.written))
+        routes.add("/hub", Counting(self.hub, self.written))
         for name, plane in self.projects.items():
-            found.add(CONTROL_PLANE.format(name), Counting(plane, self.written))
-        return found
+            routes.add(CONTROL_PLANE.format(name), Counting(plane, self.written))
+        return routes
 
     async def fill(self) -> None:
-        """Kinds, projects, Locations, networks and one cell."""
+        """Creates CRDs, projects, Locations, networks and one cell."""
         ours: list[JsonObject] = orjson.loads(orjson.dumps(derive_crds()))
         await apply_manifests(
             self.root.connect(), [*ours, *load_crds("milo"), *load_crds("networking")]
@@ -115,10 +117,10 @@ class World:
     def hub_client(self) -> Client:
         return self.client(self.hub.connect())
 
-    # what a benchmark asks for -------------------------------------------------------------------
+    # commands of the benchmark -------------------------------------------------------------------
 
     async def create(self, prefix: str, each: int) -> JsonValue:
-        """So many Workloads in every project, one project after the other in turn."""
+        """Creates `each` Workloads in every project, in turn."""
         for number in range(each):
             for index, name in enumerate(self.names):
                 await self.add_workload(name, f"{prefix}-{index}-{number}")
@@ -126,16 +128,17 @@ class World:
 
     async def add_workload(self, project: str, name: str) -> None:
         await self.client(self.at(project)).create(WORKLOAD, objects.a_workload(name))
-        await asyncio.sleep(0)  # in-process requests never wait: let the server answer others too
+        # In-process requests do not yield: let the server answer other requests.
+        await asyncio.sleep(0)
 
     async def count(self) -> JsonValue:
-        """How much of the operator's work is there."""
+        """Counts of the objects that show the operator's progress."""
         return {
             "copies": len(self.hub.state.store.bucket(DEPLOYMENTS)),
             "projections": sum(
                 len(plane.state.store.bucket(INSTANCES)) for plane in self.projects.values()
             ),
-            "reported": sum(1 for found in self._workloads() if objects.is_available(found)),
+            "reported": sum(1 for workload in self._workloads() if objects.is_available(workload)),
         }
 
     def _workloads(self) -> Iterator[JsonObject]:
@@ -144,7 +147,7 @@ class World:
             yield from (stored.decode() for stored in bucket.listed())
 
     async def run_cells(self) -> JsonValue:
-        """Each copy is reported Ready and has one Instance on the hub, Ready too."""
+        """Reports each copy Ready, with one Ready Instance on the hub."""
         hub = self.hub_client()
         copies = list(self.hub.state.store.bucket(DEPLOYMENTS).listed())
         for stored in copies:
@@ -158,57 +161,67 @@ class World:
         return len(copies)
 
     async def writes(self) -> JsonValue:
-        """Mutating requests of the operator since they were last asked for."""
-        found: JsonObject = {**self.written}
+        """Mutating requests of the operator since the last call."""
+        written: JsonObject = {**self.written}
         self.written.clear()
-        return found
+        return written
 
     # a restart -----------------------------------------------------------------------------------
 
     async def disturb(self, every: int) -> JsonValue:
-        """Every so-manyth deployment changes while nobody looks; gives what a repair may touch.
+        """Changes one in `every` deployments while the operator is down; returns what it may
+        repair.
 
-        In turn: a user edits the Workload, somebody spoils the copy on the hub, a cell says
-        something new about the Instance.
+        In turn: the Workload is edited, the copy on the hub is changed, the status of the Instance
+        changes.
         """
         copies = list(self.hub.state.store.bucket(DEPLOYMENTS).listed())[::every]
         for number, stored in enumerate(copies):
             await self._disturb(number % 3, stored)
         return [objects.family_of(stored.name) for stored in copies]
 
-    async def _disturb(self, way: int, stored: Stored) -> None:
-        wanted = self._wanted[stored.name] = objects.Wanted.of(way, stored.decode())
-        if way == 0:
-            client = self.client(self.at(wanted.project))
-            await client.patch(WORKLOAD, wanted.workload, objects.EDIT, namespace="default")
-        elif way == 1:
+    async def _disturb(self, change: int, stored: StoredObject) -> None:
+        expected = self._wanted[stored.name] = objects.ExpectedRepair.of(change, stored.decode())
+        if change == 0:
+            client = self.client(self.at(expected.project))
+            await client.patch(WORKLOAD, expected.workload, objects.EDIT, namespace="default")
+        elif change == 1:
             await self.hub_client().patch(
                 DEPLOYMENT, stored.name, objects.DRIFT, namespace=stored.namespace
             )
         else:
             client = self.hub_client()
-            found = await client.get(INSTANCE, f"{stored.name}-0", stored.namespace)
-            instance: JsonObject = {**(found or {}), "status": objects.a_new_status()}
+            existing = await client.get(INSTANCE, f"{stored.name}-0", stored.namespace)
+            instance: JsonObject = {**(existing or {}), "status": objects.a_new_status()}
             await client.update_status(INSTANCE, instance)
 
     async def unfixed(self) -> JsonValue:
-        """How many of the disturbed are not yet as they should be."""
-        for name in [name for name, wanted in self._wanted.items() if self._is_fixed(wanted)]:
+        """How many of the changed deployments are not repaired yet."""
+        for name in [name for name, expected in self._wanted.items() if self._is_fixed(expected)]:
             del self._wanted[name]
         return len(self._wanted)
 
-    def _is_fixed(self, wanted: objects.Wanted) -> bool:
-        if wanted.way == 2:
-            store = self.projects[wanted.project].state.store
-            found = store.get(INSTANCES, "default", f"{wanted.name}-0")
+    def _is_fixed(self, expected: objects.ExpectedRepair) -> bool:
+        if expected.change == 2:
+            store = self.projects[expected.project].state.store
+            stored = store.get(INSTANCES, "default", f"{expected.name}-0")
         else:
-            found = self.hub.state.store.get(DEPLOYMENTS, wanted.namespace, wanted.name)
-        return found is not None and wanted.is_met_by(found.decode())
+            stored = self.hub.state.store.get(DEPLOYMENTS, expected.namespace, expected.name)
+        return stored is not None and expected.is_met_by(stored.decode())
 
     # noise ---------------------------------------------------------------------------------------
 
+    async def add_heavy_workloads(self, project: str, prefix: str, each: int) -> JsonValue:
+        """Creates Workloads in one project that are as large as admission accepts."""
+        index = [*self.projects].index(project)
+        for number in range(each):
+            workload = objects.a_heavy_workload(f"{prefix}-{index}-{number}")
+            await self.client(self.at(project)).create(WORKLOAD, workload)
+            await asyncio.sleep(0)  # as in `add_workload`
+        return each
+
     async def probe(self, project: str, prefix: str, times: int, every: float) -> JsonValue:
-        """Seconds from a new Workload of a project to its copy on the hub, one by one."""
+        """Seconds from a new Workload to its copy on the hub, one at a time."""
         taken: list[JsonValue] = []
         for number in range(times):
             name = f"{prefix}-{number}"
@@ -227,8 +240,8 @@ class World:
                 waiting.set_result(time.monotonic())
 
     async def make_noise(self, project: str, prefix: str, each: int, rate: float) -> JsonValue:
-        """Edits Workloads of one project, in turn, so many times a second, until `be_quiet`."""
-        index = self.names.index(project)
+        """Edits Workloads of one project in turn at this rate until `be_quiet`."""
+        index = [*self.projects].index(project)
         names = [f"{prefix}-{index}-{number}" for number in range(each)]
         self._noise = asyncio.create_task(self._edit(project, names, 1 / rate))
         return None
@@ -237,7 +250,7 @@ class World:
         client = self.client(self.at(project))
         loop = asyncio.get_running_loop()
         began, edits = loop.time(), 0
-        # Ended from outside, which is how the count is asked for.
+        # Cancelled by `be_quiet`, which then reads the count.
         with suppress(asyncio.CancelledError):
             while True:
                 name = names[edits % len(names)]
@@ -247,7 +260,7 @@ class World:
         return edits
 
     async def be_quiet(self) -> JsonValue:
-        """Ends the noise; how many edits there were."""
+        """Stops the edits; returns their number."""
         if self._noise is None:
             return 0
         self._noise.cancel()
@@ -260,4 +273,4 @@ class World:
 
 if __name__ == "__main__":
     paths = {"root": "", "hub": "/hub"}
-    uvloop.run(serve(World(int(sys.argv[2])), Path(sys.argv[1]), paths))
+    uvloop.run(serve(ManagementPlanes(int(sys.argv[2])), Path(sys.argv[1]), paths))

@@ -1,8 +1,7 @@
-"""The processes of a benchmark of an operator: the planes, and the operator itself.
+"""The processes of an operator's benchmark: the simulated planes, and the operator.
 
-The operator is the shipped command, so that its CPU time and memory are its own and are read from
-outside. The planes are a process of their own that takes one JSON command per line of standard
-input and gives one JSON answer per line of output.
+The operator is the shipped command in its own process, so that its CPU time and memory are read
+from outside. The planes take one JSON command per line of standard input and print one JSON answer.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from tools.workspace import ROOT
 MIB: Final = 1024 * 1024
 PATIENCE: Final = 300.0
 LOCAL: Final = "127.0.0.1"
-# Libraries of an operator import these where they find them. The lock of no operator's image has
-# them, and the environment of the benchmarks does: 16 MB that nobody gets.
+# The operator's libraries import these if installed. They are in the environment of the benchmarks
+# and not in the images: 16 MB that no user pays.
 AS_SHIPPED: Final = """
 import runpy, sys
 sys.modules.update(dict.fromkeys(("kubernetes", "pykube", "psutil", "rich", "pygments")))
@@ -38,7 +37,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 class Planes:
-    """The process that has the planes; `module` is run with these arguments."""
+    """The process of the planes, `python -m module` with these arguments."""
 
     def __init__(self, module: str, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -56,25 +55,25 @@ class Planes:
         return self.answer()
 
     def begin(self, verb: str, **arguments: JsonValue) -> None:
-        """Asks for something that is waited for later: nothing else is asked until then."""
+        """Sends a command without waiting; its answer must be read before the next command."""
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         self._process.stdin.write(json.dumps({"do": verb, "with": arguments}) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> JsonValue:
-        found: JsonValue = json.loads(self._line())
-        return found
+        parsed: JsonValue = json.loads(self._line())
+        return parsed
 
     def count(self, what: str) -> int:
         counted = self.ask("count")
-        found = counted[what] if isinstance(counted, dict) else None
-        assert isinstance(found, int)  # noqa: S101 - our own process answers
-        return found
+        number = counted[what] if isinstance(counted, dict) else None
+        assert isinstance(number, int)  # noqa: S101 - our own process answers
+        return number
 
     def numbers(self, verb: str, **arguments: JsonValue) -> list[float]:
-        found = self.ask(verb, **arguments)
-        assert isinstance(found, list)  # noqa: S101 - our own process answers
-        return [one for one in found if isinstance(one, float)]
+        answer = self.ask(verb, **arguments)
+        assert isinstance(answer, list)  # noqa: S101 - our own process answers
+        return [one for one in answer if isinstance(one, float)]
 
     def _line(self) -> str:
         assert self._process.stdout is not None  # noqa: S101 - asked for above
@@ -87,7 +86,7 @@ class Planes:
 
 
 class Operator:
-    """An operator's process, with probes and metrics on ports of its own."""
+    """An operator's process with its own ports for probes and metrics."""
 
     def __init__(
         self, module: str, settings: JsonObject, folder: Path, environ: Mapping[str, str]
@@ -110,7 +109,7 @@ class Operator:
             "apiVersion": "apiserver.config.datumapis.com/v1alpha1",
             "metricsServer": {"bindAddress": f"{LOCAL}:{self.metrics}", "secureServing": False},
             "health": {"bindAddress": f"{LOCAL}:{self.health}"},
-            # A machine that does something else too must not cost the Lease.
+            # A busy machine must not cost the Lease.
             "leaderElection": {"leaseDuration": "60s", "renewDeadline": "50s"},
         }
 
@@ -140,7 +139,7 @@ class Operator:
         return bool(text) and not any(sum_of(text, name) for name in busy)
 
     def until(self, is_so: Callable[[], bool], pause: float = 0.2) -> float:
-        """Waits until something is so, while the process lives; the moment it was."""
+        """Waits until `is_so` holds while the process runs; returns the time."""
         began = time.monotonic()
         while not is_so():
             if self._process.poll() is not None:
@@ -151,19 +150,19 @@ class Operator:
         return time.monotonic()
 
     def settle(self) -> None:
-        """Nothing waits and nothing is held back any more."""
-        for _ in range(3):  # a status may be held back for 200 ms, and is in no queue meanwhile
+        """Waits until the queue is empty and no status is deferred."""
+        for _ in range(3):  # a status may be deferred for 200 ms without being in a queue
             self.until(self.is_idle)
             time.sleep(0.5)
 
     def close(self) -> None:
-        """As the platform stops it: the Lease is given back."""
+        """Sends SIGTERM, so that the Lease is released."""
         self._process.send_signal(signal.SIGTERM)
         end(self._process)
 
 
 async def _read(url: str) -> str:
-    """The text behind a URL; none while nobody answers, or not well."""
+    """The text at a URL; empty while it does not answer with 200."""
     try:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return await answer.text() if answer.ok else ""

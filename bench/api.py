@@ -1,7 +1,7 @@
-"""What api-types costs a service: the import, and the parse of a Workload as a watch delivers it.
+"""Cost of api-types for a service: its import, and parsing a Workload from a watch.
 
-Both are ratios to something done in the same run, alternating with it, and the best of several
-rounds on each side: a busy machine makes single rounds slow, never fast.
+Both are ratios to a reference in the same run, alternating with it, each the best of several
+rounds: a busy machine makes rounds slower, never faster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _imports() -> list[Row]:
     )
     return [
         _row("import compute_api_types", ours, pydantic, "import pydantic", IMPORT_TARGET),
-        # Informs: what a service pays once it uses every model, pydantic's own classes included.
+        # Informative: a service that uses every model also pays for pydantic's classes.
         _row("import of every public name", all_names, pydantic, "import pydantic", None),
     ]
 
@@ -46,14 +46,14 @@ _OURS: Final = "import compute_api_types"
 
 
 def _fresh_interpreter(program: str) -> Callable[[], object]:
-    # -I: nothing of the caller's environment is imported beside it.
+    # -I: isolated from the caller's environment.
     command = [sys.executable, "-I", "-c", program]
     return lambda: subprocess.run(command, check=True)
 
 
 def _parses() -> list[Row]:
     text = orjson.dumps(a_realistic_workload())
-    # The first parse builds the validator; that is start-up, not parsing.
+    # The first parse builds the validator, which is start-up cost.
     Workload.read_json(text)
     document = json.loads(text)
     plain, from_json, from_document, written = _best_of(
@@ -80,7 +80,7 @@ def _repeated(act: Callable[[], object]) -> Callable[[], object]:
 
 
 def _best_of(rounds: int, *acts: Callable[[], object]) -> list[float]:
-    """The shortest time of each act in seconds; in every round each has its turn."""
+    """The shortest time of each function in seconds; they alternate in every round."""
     best = [float("inf")] * len(acts)
     for _ in range(rounds):
         for index, act in enumerate(acts):

@@ -1,8 +1,8 @@
-"""What the cell operator costs on simulated planes, which are a process of their own.
+"""Cost of the cell operator on simulated planes, which run in their own process.
 
-The operator is the shipped command, with Lease, front door, metrics, TLS, networking and quota on.
-Its CPU time and its memory are measured from outside; how long something took is told by the
-process that has the planes, by the commit of what was waited for.
+The operator is the shipped command with Lease, metrics, TLS, networking and quota on. CPU time and
+memory are measured from outside; latencies come from the process of the planes, by the commits of
+the operator's writes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GATE_TARGET: Final = 250.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Planes, and the operator on them."""
+    """The planes and the operator on them."""
 
     planes: Planes
     operator: Operator
@@ -84,24 +84,24 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def rest_rows() -> list[Row]:
-    """2,000 Instances that run, and nothing to do."""
+    """2,000 running Instances at rest."""
     wanted = DEPLOYMENTS * REPLICAS
-    with on_planes() as site:
-        empty = site.operator.rss
-        cpu = site.operator.cpu_seconds
-        site.planes.ask("deliver", prefix="w", deployments=DEPLOYMENTS, replicas=REPLICAS)
-        site.operator.until(lambda: site.planes.count("copied") == wanted, 1)
-        site.operator.until(lambda: site.planes.count("converged") == DEPLOYMENTS, 1)
-        site.operator.settle()
-        rolled = site.operator.cpu_seconds - cpu
-        rss, cpu = site.operator.rss, site.operator.cpu_seconds
+    with on_planes() as runtime:
+        empty = runtime.operator.rss
+        cpu = runtime.operator.cpu_seconds
+        runtime.planes.ask("deliver", prefix="w", deployments=DEPLOYMENTS, replicas=REPLICAS)
+        runtime.operator.until(lambda: runtime.planes.count("copied") == wanted, 1)
+        runtime.operator.until(lambda: runtime.planes.count("converged") == DEPLOYMENTS, 1)
+        runtime.operator.settle()
+        rolled = runtime.operator.cpu_seconds - cpu
+        rss, cpu = runtime.operator.rss, runtime.operator.cpu_seconds
         time.sleep(REST)
-        share = (site.operator.cpu_seconds - cpu) / REST * 100
-    told = f"{wanted} Instances in {DEPLOYMENTS} WDs"
+        share = (runtime.operator.cpu_seconds - cpu) / REST * 100
+    load = f"{wanted} Instances in {DEPLOYMENTS} WDs"
     return [
         Row("memory, nothing delivered", empty, "MiB"),
-        _at_most(f"memory, {told}, at rest", rss, "MiB", MEMORY_TARGET),
-        _at_most(f"CPU, {told}, at rest", share, "% of a core", REST_TARGET),
+        _at_most(f"memory, {load}, at rest", rss, "MiB", MEMORY_TARGET),
+        _at_most(f"CPU, {load}, at rest", share, "% of a core", REST_TARGET),
         Row("CPU per Instance, in order, until all is settled", rolled / wanted * 1000, "ms"),
     ]
 
@@ -109,20 +109,20 @@ def rest_rows() -> list[Row]:
 def throughput_rows() -> list[Row]:
     """500 deployments of one replica, delivered at once.
 
-    The target is of a cell with quota on (runtime.md); what networking adds is for information, as
+    The target is for a cell with quota on (runtime.md); the row with networking is informative, as
     in the floor of cell.md 2.
     """
     plain, networked = _deliver_at_once("off"), _deliver_at_once("auto")
-    told = "Instances from delivery to Ready per CPU second"
+    title = "Instances from delivery to Ready per CPU second"
     return [
         Row(
-            f"{told}, quota on",
+            f"{title}, quota on",
             plain.rate,
             "1/s",
             target=RATE_TARGET,
             holds=plain.rate >= RATE_TARGET,
         ),
-        Row(f"{told}, quota and networking on", networked.rate, "1/s"),
+        Row(f"{title}, quota and networking on", networked.rate, "1/s"),
         Row("Instances from delivery to Ready per second of the wall", plain.wall_rate, "1/s"),
         Row("CPU per Instance until all is settled", plain.whole / AT_ONCE * 1000, "ms"),
         Row(f"grant to gate removed, p99, {AT_ONCE} at once", _cut(plain.gaps, 99) * 1000, "ms"),
@@ -130,41 +130,41 @@ def throughput_rows() -> list[Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
-    """What it took to bring all of them up."""
+class DeliveryResult:
+    """Cost until all of them are Ready."""
 
     rate: float  # per CPU second of the operator
     wall_rate: float
-    whole: float  # CPU seconds until nothing is left to do
+    whole: float  # CPU seconds until the operator is at rest
     gaps: list[float]
 
 
-def _deliver_at_once(networking: str) -> Delivered:
-    with on_planes(networking) as site:
-        cpu, began = site.operator.cpu_seconds, time.monotonic()
-        site.planes.ask("deliver", prefix="w", deployments=AT_ONCE, replicas=1)
-        ended = site.operator.until(lambda: site.planes.count("ready") == AT_ONCE)
-        spent = site.operator.cpu_seconds - cpu
-        site.operator.until(lambda: site.planes.count("copied") == AT_ONCE)
-        site.operator.settle()
-        whole = site.operator.cpu_seconds - cpu
-        gaps = site.planes.numbers("gaps", prefix="w")
-    return Delivered(AT_ONCE / spent, AT_ONCE / (ended - began), whole, gaps)
+def _deliver_at_once(networking: str) -> DeliveryResult:
+    with on_planes(networking) as runtime:
+        cpu, began = runtime.operator.cpu_seconds, time.monotonic()
+        runtime.planes.ask("deliver", prefix="w", deployments=AT_ONCE, replicas=1)
+        ended = runtime.operator.until(lambda: runtime.planes.count("ready") == AT_ONCE)
+        spent = runtime.operator.cpu_seconds - cpu
+        runtime.operator.until(lambda: runtime.planes.count("copied") == AT_ONCE)
+        runtime.operator.settle()
+        whole = runtime.operator.cpu_seconds - cpu
+        gaps = runtime.planes.numbers("gaps", prefix="w")
+    return DeliveryResult(AT_ONCE / spent, AT_ONCE / (ended - began), whole, gaps)
 
 
 def gate_rows() -> list[Row]:
-    """One deployment after the other: from the commit of the grant to that of the open gate."""
-    with on_planes() as site:
-        site.planes.numbers("probe", prefix="warm", times=20, every=PROBE_EVERY)
-        taken = site.planes.numbers("probe", prefix="p", times=PROBES, every=PROBE_EVERY)
+    """One deployment at a time: from the commit of the grant to that of the removed gate."""
+    with on_planes() as runtime:
+        runtime.planes.numbers("probe", prefix="warm", times=20, every=PROBE_EVERY)
+        taken = runtime.planes.numbers("probe", prefix="p", times=PROBES, every=PROBE_EVERY)
     return [
         Row("grant to gate removed, p50", _cut(taken, 50) * 1000, "ms"),
         _at_most("grant to gate removed, p99", _cut(taken, 99) * 1000, "ms", GATE_TARGET),
     ]
 
 
-def _cut(found: Sequence[float], percent: int) -> float:
-    return statistics.quantiles(found, n=100)[percent - 1]
+def _cut(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100)[percent - 1]
 
 
 def _at_most(measure: str, value: float, unit: str, target: float) -> Row:

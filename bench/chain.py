@@ -1,9 +1,9 @@
-"""The whole chain on real planes: create Workload → Instance Ready visible in the project.
+"""Latency of the whole chain on real planes: create Workload → Instance Ready in the project.
 
-Karmada runs at its own rates, the provider answers at once, networking is off, and nothing stands
-between operators and planes; the namespace and the city's policy are there and kept by one
-Workload that stays (the *quick path* of `management.md` and `cell.md`). Absolute times, because
-they are promises to users (`runtime.md`, numbers to reach).
+Karmada runs at its own rates, the provider answers at once, networking is off, and operators
+connect to planes directly. One Workload that stays keeps the namespace and the city's policy in
+place (the *quick path* of `management.md` and `cell.md`). Times are absolute, because they are
+promises to users (`runtime.md`, numbers to reach).
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ from typing import Final
 
 from bench._chain_stages import STAGES, Journey, Sightings, percentile, sights_of
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.provider import ProviderKnobs
-from e2e.backends.port import DFW, HUB, MANAGEMENT, Needs
-from e2e.backends.real.judging import writes_since
-from e2e.backends.real.theatre import CELLS, SHARED_PROJECTS, Making, Theatre
-from e2e.documents import NETWORK_NAME, a_namespace, a_network, a_workload
-from e2e.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
-from e2e.planes.client import PlaneClient
-from e2e.planes.topology import Rates
-from e2e.planes.waiting import until
+from compute_sim_planes.provider import ProviderOptions
+from e2e.backends.real.environment import (
+    CELLS,
+    SHARED_PROJECTS,
+    EnvironmentOptions,
+    RealEnvironment,
+)
+from e2e.backends.real.oracles import writes_since
+from e2e.harness.access.client import PlaneClient
+from e2e.harness.access.waiting import until
+from e2e.harness.planes.topology import Rates
+from e2e.world.documents import NETWORK_NAME, a_namespace, a_network, a_workload
+from e2e.world.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
+from e2e.world.port import DFW, HUB, MANAGEMENT, Needs
 from tools.bench import Row
 
 PROJECT: Final = SHARED_PROJECTS[0]
 NAMESPACE: Final = "bench"
 AT_REST: Final = 20
 LOADED: Final = 60
-# Between two Workloads at rest: Karmada's bucket fills again (about 13 hub writes each).
+# Between two Workloads at rest, Karmada's token bucket refills (about 13 hub writes each).
 PAUSE: Final = timedelta(seconds=3)
 PATIENCE: Final = timedelta(minutes=3)
 MEDIAN_TARGET: Final = 0.7
@@ -50,65 +55,65 @@ SETTINGS: Final[dict[str, JsonObject]] = {
 
 
 def run() -> list[Row]:
-    quick = ProviderKnobs(start_delay=timedelta(), stop_delay=timedelta())
-    # Of wheels: libraries in a developer's environment are imported where they are found, 16 MB.
-    making = Making(
+    quick = ProviderOptions(start_delay=timedelta(), stop_delay=timedelta())
+    # From wheels, as a developer's environment has libraries of 16 MB that images lack.
+    options = EnvironmentOptions(
         has_wheels=True,
         is_audited_whole=False,
         has_links=False,
         rates=Rates.DEFAULT,
         provider=quick,
     )
-    theatre = Theatre(making)
-    theatre.open()
+    environment = RealEnvironment(options)
+    environment.open()
     try:
-        return theatre.backstage.run(_run(theatre))
+        return environment.background_loop.run(_run(environment))
     finally:
-        theatre.close()
+        environment.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What a process has used: seconds of CPU, megabytes held."""
+    """CPU seconds and megabytes of a process."""
 
     cpu: float
     rss: float
 
 
 class _Chain:
-    """What became of each Workload, as far as it was looked at."""
+    """Stage times of each Workload, read from the recorder."""
 
-    def __init__(self, theatre: Theatre) -> None:
-        self.theatre = theatre
+    def __init__(self, environment: RealEnvironment) -> None:
+        self.environment = environment
         self._sightings = Sightings(sights_of(PROJECT, HUB, DFW.name, DFW.city))
         self._looked_at = 0
 
-    def look(self) -> None:
-        records = self.theatre.recorder.after(self._looked_at)
+    def read(self) -> None:
+        records = self.environment.recorder.after(self._looked_at)
         self._looked_at += len(records)
-        self._sightings.look(records)
+        self._sightings.read(records)
 
     def journey(self, name: str, begun: datetime | None = None) -> Journey:
         return Journey(begun or EPOCH, self._sightings.of(name))
 
 
-async def _run(theatre: Theatre) -> list[Row]:
-    await theatre.arrange(Needs(settings=SETTINGS))
-    chain = _Chain(theatre)
+async def _run(environment: RealEnvironment) -> list[Row]:
+    await environment.arrange(Needs(settings=SETTINGS))
+    chain = _Chain(environment)
     async with (
-        theatre.planes.plane(PROJECT).client() as project,
-        theatre.planes.milo.client(PROJECT) as tenant,
+        environment.planes.plane(PROJECT).client() as project,
+        environment.planes.milo.client(PROJECT) as tenant,
     ):
         await project.create(a_namespace(NAMESPACE))
         await project.apply(a_network(NETWORK_NAME, NAMESPACE))
-        # The first opens namespace, policy and Karmada's informers, and keeps them.
+        # The first one creates namespace, policy and Karmada's informers and keeps them.
         await _create(tenant, "kept", patiently=True)
         await _finish(chain, ["kept"])
-        resting = _use(theatre)
+        resting = _use(environment)
         rest, writes = await _at_rest(chain, tenant)
-        before = _use(theatre)
+        before = _use(environment)
         loaded = await _loaded(chain, tenant)
-        after = _use(theatre)
+        after = _use(environment)
     return [
         *_latencies("at rest", rest),
         *_latencies("one per second", loaded),
@@ -123,7 +128,7 @@ async def _run(theatre: Theatre) -> list[Row]:
 
 
 async def _at_rest(chain: _Chain, tenant: PlaneClient) -> tuple[list[Journey], Counter[str]]:
-    """One after the other; and what a whole life costs in mutating requests, events left out."""
+    """One Workload at a time; also the mutating requests of a whole life cycle, without events."""
     names = [f"rest-{number}" for number in range(AT_REST)]
     journeys: list[Journey] = []
     since = datetime.now(UTC)
@@ -132,14 +137,14 @@ async def _at_rest(chain: _Chain, tenant: PlaneClient) -> tuple[list[Journey], C
         await _finish(chain, [name])
         journeys.append(chain.journey(name, begun))
         await tenant.delete(WORKLOAD.path(NAMESPACE, name))
-        await _gone(chain.theatre, name)
+        await _gone(chain.environment, name)
         await asyncio.sleep(PAUSE.total_seconds())
-    asked = [one for one in writes_since(chain.theatre, since) if one.resource != "events"]
-    return journeys, Counter(f"{_operator(one.who)} on {_side(one.plane)}" for one in asked)
+    asked = [one for one in writes_since(chain.environment, since) if one.resource != "events"]
+    return journeys, Counter(f"{_operator(one.user)} on {_side(one.plane)}" for one in asked)
 
 
 async def _loaded(chain: _Chain, tenant: PlaneClient) -> list[Journey]:
-    """One Workload per second, whatever became of those before."""
+    """One Workload per second, regardless of the earlier ones."""
     clock = asyncio.get_running_loop().time
     start = clock()
     begun: dict[str, datetime] = {}
@@ -152,7 +157,7 @@ async def _loaded(chain: _Chain, tenant: PlaneClient) -> list[Journey]:
 
 
 async def _create(tenant: PlaneClient, name: str, *, patiently: bool = False) -> datetime:
-    """The moment before the request: a user's wait begins there."""
+    """Returns the time before the request, at which a user's wait begins."""
     document = a_workload(name)
     document["metadata"] = {"name": name, "namespace": NAMESPACE}
     if patiently:
@@ -170,19 +175,19 @@ async def _create(tenant: PlaneClient, name: str, *, patiently: bool = False) ->
 
 async def _finish(chain: _Chain, names: Sequence[str]) -> None:
     async def done() -> bool:
-        chain.look()
+        chain.read()
         return all(chain.journey(name).is_whole for name in names)
 
-    planes = chain.theatre.planes
+    planes = chain.environment.planes
     await until("Workloads to be Ready", done, check=planes.check, patience=PATIENCE)
 
 
-async def _gone(theatre: Theatre, name: str) -> None:
+async def _gone(environment: RealEnvironment, name: str) -> None:
     deployment = f"{name}-default-{DFW.city.lower()}"
-    hub = next(iter(_hub_namespaces(theatre)))
+    hub = next(iter(_hub_namespaces(environment)))
 
     async def done() -> bool:
-        recorder = theatre.recorder
+        recorder = environment.recorder
         return (
             recorder.has_lost(PROJECT, WORKLOAD, f"{NAMESPACE}/{name}")
             and recorder.has_lost(DFW.name, DEPLOYMENT, f"{hub}/{deployment}")
@@ -190,11 +195,11 @@ async def _gone(theatre: Theatre, name: str) -> None:
             and recorder.has_lost(PROJECT, INSTANCE, f"{NAMESPACE}/{deployment}-0")
         )
 
-    await until(f"{name} to be gone", done, check=theatre.planes.check, patience=PATIENCE)
+    await until(f"{name} to be gone", done, check=environment.planes.check, patience=PATIENCE)
 
 
-def _hub_namespaces(theatre: Theatre) -> set[str]:
-    records = theatre.recorder.versions(HUB, DEPLOYMENT, since=EPOCH)
+def _hub_namespaces(environment: RealEnvironment) -> set[str]:
+    records = environment.recorder.versions(HUB, DEPLOYMENT, since=EPOCH)
     return {record.namespace for record in records}
 
 
@@ -244,18 +249,18 @@ def _row(measure: str, value: float, unit: str, target: float | None = None) -> 
     return Row(measure, value, unit, target=target, holds=target is None or value <= target)
 
 
-def _operator(who: str) -> str:
-    return "management" if who == MANAGEMENT else "cell"
+def _operator(user: str) -> str:
+    return "management" if user == MANAGEMENT else "cell"
 
 
 def _side(plane: str) -> str:
     return {HUB: "hub", PROJECT: "project", DFW.name: "cell"}.get(plane, plane)
 
 
-def _use(theatre: Theatre) -> dict[str, _Use]:
+def _use(environment: RealEnvironment) -> dict[str, _Use]:
     return {
-        name: _use_of(crew.pids[0])
-        for name, crew in theatre.crews.items()
+        name: _use_of(replicas.pids[0])
+        for name, replicas in environment.replicas.items()
         if name in {MANAGEMENT, DFW.name}
     }
 

@@ -1,9 +1,8 @@
-"""Instructions per Workload and per Instance, counted by callgrind: repeatable, unlike seconds.
+"""Instructions per Workload and per Instance, counted by callgrind and therefore repeatable.
 
-Counts this tree and, where `BENCH_AGAINST` names a commit, that one in the same run, and prints the
-ratio. Without it a change that costs instructions hides in the drift of CPU seconds between hours.
-Needs valgrind. The operator is the shipped command; only the time from the first object to rest
-counts.
+Counts this tree and, if `BENCH_AGAINST` names a commit, that one in the same run, and prints the
+ratio. CPU seconds vary by the hour and would hide a small regression. Needs valgrind. The operator
+is the shipped command; only the time from the first object to rest counts.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ AGAINST: Final = "BENCH_AGAINST"
 LARGEST_RATIO: Final = 1.05
 PROJECTS: Final = 5
 OBJECTS: Final = 200
-# The process is about fifty times slower while it is counted.
+# Under callgrind the process is about fifty times slower.
 PATIENCE: Final = 1200.0
 HERE: Final = Path(__file__).resolve()
 
 
 @contextmanager
 def under_callgrind() -> Generator[Path]:
-    """Operators that start in here are run by valgrind, which does not count yet; its folder."""
+    """Operators started inside run under valgrind, with counting off; yields its folder."""
     python = sys.executable
     with tempfile.TemporaryDirectory(prefix="bench-instructions-") as name:
         options = f"--tool=callgrind --instr-atstart=no --callgrind-out-file={name}/out"
-        # An operator is started by `-c`, the process of the planes by `-m` (`_measured.py`).
+        # Operators are started with `-c`, the process of the planes with `-m` (`_measured.py`).
         script = f'case $1 in -c) exec valgrind -q {options} {python} "$@";; esac'
         wrapper = Path(name) / "python"
         wrapper.write_text(f'#!/bin/sh\n{script}\nexec {python} "$@"\n', "utf-8")
@@ -68,44 +67,44 @@ def _read_total(path: Path) -> int:
 
 
 def count_workloads() -> int:
-    """Of the management operator, from the first Workload until all are on the hub and at rest."""
+    """The management operator, from the first Workload until all are on the hub and at rest."""
     from bench import _measured, management
 
     _replace(_measured, "PATIENCE", PATIENCE)
     _replace(management, "PROJECTS", PROJECTS)
     with (
         under_callgrind() as folder,
-        management.on_planes(PROJECTS) as site,
-        site.operating() as operator,
+        management.on_planes(PROJECTS) as runtime,
+        runtime.operating() as operator,
     ):
         operator.until(operator.is_engaged)
         operator.settle()
 
         def work() -> None:
-            site.planes.ask("create", prefix="w", each=OBJECTS // PROJECTS)
-            operator.until(lambda: site.planes.count("copies") == OBJECTS)
+            runtime.planes.ask("create", prefix="w", each=OBJECTS // PROJECTS)
+            operator.until(lambda: runtime.planes.count("copies") == OBJECTS)
             operator.settle()
 
         return count(operator.pid, folder, work)
 
 
 def count_instances() -> int:
-    """Of the cell operator, from the first deployment until each has its Instance at rest."""
+    """The cell operator, from the first deployment until each has its Instance at rest."""
     from bench import _measured, cell
 
     _replace(_measured, "PATIENCE", PATIENCE)
-    with under_callgrind() as folder, cell.on_planes("off") as site:
+    with under_callgrind() as folder, cell.on_planes("off") as runtime:
 
         def work() -> None:
-            site.planes.ask("deliver", prefix="w", deployments=OBJECTS, replicas=1)
-            site.operator.until(lambda: site.planes.count("converged") == OBJECTS, 1)
-            site.operator.settle()
+            runtime.planes.ask("deliver", prefix="w", deployments=OBJECTS, replicas=1)
+            runtime.operator.until(lambda: runtime.planes.count("converged") == OBJECTS, 1)
+            runtime.operator.settle()
 
-        return count(site.operator.pid, folder, work)
+        return count(runtime.operator.pid, folder, work)
 
 
 def _replace(module: ModuleType, name: str, value: float) -> None:
-    """A constant of another benchmark, for a process that is slow and few objects."""
+    """Sets a constant of another benchmark: fewer objects and longer waits for a slow process."""
     setattr(module, name, value)
 
 
@@ -117,7 +116,7 @@ def count_here() -> dict[str, float]:
 
 
 def count_there(revision: str) -> dict[str, float]:
-    """The same of another commit, with the libraries of this environment."""
+    """The same counts of another commit, with the libraries of this environment."""
     root = HERE.parents[1]
     with tempfile.TemporaryDirectory(prefix="bench-tree-") as name:
         git = ("git", "-C", str(root), "worktree")

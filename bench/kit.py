@@ -1,8 +1,8 @@
-"""What the kit costs, beside kopf on the same events in the same run.
+"""Cost of the kit compared with kopf on the same events in the same run.
 
-The simulated server, the operator and the sender of events are processes of their own, over TLS;
-what is measured is the CPU time and the memory of the operator's process alone. Both operators are
-set up as their users run them: kopf logs what `kopf run` logs, the kit reports its metrics.
+The simulated server, the operator and the writer are separate processes over TLS; CPU time and
+memory of the operator's process are measured. Both operators are set up as in production: kopf logs
+as `kopf run` does, the kit reports its metrics.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ FILLED_TARGET: Final = 0.5
 
 
 class Counted(TypedDict):
-    """What a worker answers."""
+    """A worker's answer."""
 
     events: int
-    passes: int
+    reconciles: int
     cpu: float  # seconds of the process so far
     latencies: list[float]
 
@@ -97,7 +97,7 @@ def running(role: str, server: Server, planes: int = 1) -> Generator[Worker]:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What one worker spent on the events."""
+    """Cost of the events for one worker."""
 
     cpu_per_event: float  # µs
     events: int
@@ -108,7 +108,7 @@ class Received:
 
 def receive(role: str, server: Server) -> Received:
     with running(role, server) as worker:
-        asyncio.run(update(server, "p0", objects=OBJECTS, rounds=1))  # everything is warm
+        asyncio.run(update(server, "p0", objects=OBJECTS, rounds=1))  # warm-up
         before, began = _settle(worker), time.monotonic()
         rate = asyncio.run(update(server, "p0", objects=OBJECTS, rounds=UPDATES))
         after = _settle(worker)
@@ -124,15 +124,15 @@ def receive(role: str, server: Server) -> Received:
 
 
 def _settle(worker: Worker) -> Counted:
-    """Waits until the count stands still; latencies of the whole time are kept."""
+    """Waits until the event count stops growing; latencies of the whole time are kept."""
     latencies: list[float] = []
     events = -1
     while True:
-        found = worker.counted()
-        latencies += found["latencies"]
-        if found["events"] == events:
-            return {**found, "latencies": latencies}
-        events = found["events"]
+        counted = worker.counted()
+        latencies += counted["latencies"]
+        if counted["events"] == events:
+            return {**counted, "latencies": latencies}
+        events = counted["events"]
         time.sleep(0.5)
 
 
@@ -140,7 +140,7 @@ def events_rows() -> list[Row]:
     with serving(1) as server:
         asyncio.run(create(server, "p0", OBJECTS))
         kopf, kit = receive("kopf", server), receive("kit", server)
-        silent, leading = receive("kopf-silent", server), receive("kit-passes", server)
+        silent, leading = receive("kopf-silent", server), receive("kit-reconciles", server)
     cuts = statistics.quantiles(leading.latencies, n=100)
     return [
         Row("CPU per event, kopf on.event", kopf.cpu_per_event, "µs"),

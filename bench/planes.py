@@ -1,7 +1,7 @@
-"""What real planes cost and how fast they are: time to come up, memory, Karmada and quota at rest.
+"""Cost and speed of real planes: start time, memory, latency of Karmada and quota at rest.
 
-Absolute times, because they are promises of the suite that runs on them: a scenario's deadline
-stands on how long an object takes to its member and its status back, and a claim to its verdict.
+Times are absolute, because the deadlines of scenarios depend on them: how long an object takes to
+its member and its status back, and a claim to its decision.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from statistics import median
 from typing import Final
 
 from compute_sim_planes.json_types import value_at
-from e2e.planes.client import PlaneClient, has_condition
-from e2e.planes.manifests import a_namespace
-from e2e.planes.stack import Options, RealPlanes
-from e2e.planes.testing import (
+from e2e.harness.access.client import PlaneClient, has_condition
+from e2e.harness.access.waiting import until
+from e2e.harness.planes.plane_manifests import a_namespace
+from e2e.harness.planes.topology import FULL
+from e2e.harness.stack.stack import Options, RealPlanes
+from e2e.harness.testing.helpers import (
     INTERPRETER,
     WIDGETS,
     a_city_policy,
@@ -26,13 +28,11 @@ from e2e.planes.testing import (
     a_widget,
     a_widget_path,
 )
-from e2e.planes.topology import FULL
-from e2e.planes.waiting import until
 from tools.bench import Row
 
 OBJECTS: Final = 12
-# A template costs about 13 hub writes and 6 events; at Karmada's 40 requests a second this lets the
-# bucket fill again, else the rate limit is measured instead of the way.
+# A template costs about 13 hub writes and 6 events; at Karmada's 40 requests per second this lets
+# its token bucket refill, else the rate limit is measured instead of the latency.
 REST: Final = 1.0
 NAMESPACE: Final = "bench"
 UP_TARGET: Final = 90.0
@@ -43,8 +43,8 @@ VERDICT_TARGET: Final = 0.3
 PROJECT: Final = "p1"
 QUOTA: Final = "/apis/quota.miloapis.com/v1alpha1"
 RESOURCE_TYPE: Final = "bench.example.com/things"
-# How exactly a moment is known: shorter than any promise by far, longer than one request.
-LOOK_EVERY: Final = 0.01
+# The resolution of times: far below any limit, above one request.
+POLL_INTERVAL: Final = 0.01
 
 
 def run() -> list[Row]:
@@ -90,10 +90,10 @@ async def _carry(planes: RealPlanes) -> tuple[list[float], list[float]]:
         await hub.create(a_namespace(NAMESPACE))
         await hub.apply(INTERPRETER)
         await hub.create(a_city_policy(NAMESPACE, "DFW"))
-        # All there before the first report: a status right behind its object is not at rest.
+        # All are delivered before the first report: a status right after its object is not at rest.
         delivered = [await _deliver(hub, cell, name) for name in names]
         reported = [await _report(hub, cell, name) for name in names]
-    return delivered[1:], reported[1:]  # the first opens namespace and informers
+    return delivered[1:], reported[1:]  # the first creates namespace and informers
 
 
 async def _deliver(hub: PlaneClient, cell: PlaneClient, name: str) -> float:
@@ -115,7 +115,7 @@ async def _report(hub: PlaneClient, cell: PlaneClient, name: str) -> float:
 
 
 async def _decide(planes: RealPlanes) -> list[float]:
-    """From a claim that is acknowledged to one that says Granted."""
+    """From an acknowledged claim to the condition Granted."""
     async with (
         planes.guard(),
         planes.milo.client() as root,
@@ -143,11 +143,11 @@ async def _claim(project: PlaneClient, name: str) -> float:
 
 
 async def _seconds(act: Awaitable[object], happened: Callable[[], Awaitable[bool]]) -> float:
-    """From the moment the act is acknowledged, on planes that had time to settle."""
+    """From the acknowledged request to its effect, on planes that had time to settle."""
     await asyncio.sleep(REST)
     await act
     began = time.monotonic()
     while True:
         if await happened():
             return time.monotonic() - began
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(POLL_INTERVAL)

@@ -1,7 +1,7 @@
-"""What quota-client costs: connections and memory over 10,000 projects, CPU beside bare httpx.
+"""Cost of quota-client: connections and memory over 10,000 projects, CPU compared with httpx.
 
-The server is a process of its own, over TLS on the loopback interface, and does as little as a
-server can: what is measured is the client. Connections are counted where they arrive.
+The server is a separate process over TLS on the loopback interface and does as little as possible,
+so that the client is measured. It counts the connections it receives.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from tools.workspace import ROOT
 
 PROJECTS: Final = 10_000
 EARLY: Final = 2_000
-# More at once than there are connections, so that the bound is what holds them.
+# More than there are connections, so that the bound is reached.
 AT_ONCE: Final = 64
 CLAIMS: Final = 2_000
-# As many as a pool keeps open: neither side pays for handshakes.
+# As many as a pool keeps open, so that no side pays for handshakes.
 CLAIMS_AT_ONCE: Final = 8
 CONNECTION_BOUND: Final = 32
 MEMORY_BOUND: Final = 1.1
@@ -84,7 +84,7 @@ async def measure(url: str, ca: bytes, folder: Path) -> list[Row]:
 
 
 async def touched(quota: QuotaClient, numbers: range) -> int:
-    """Asks once in each project; the memory of this process afterwards, in bytes."""
+    """Sends one request in each project; returns the memory of this process in bytes."""
 
     async def touch(number: int) -> None:
         if await quota.project(f"project-{number}").read("default", "x") != Absent():
@@ -95,7 +95,7 @@ async def touched(quota: QuotaClient, numbers: range) -> int:
 
 
 def resident() -> int:
-    """The memory of this process that is in use, in bytes."""
+    """Resident memory of this process in bytes."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -134,7 +134,7 @@ async def claims_beside_posts(url: str, ca: bytes, kubeconfig: Path) -> list[Row
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How fast something went, and what each cost."""
+    """Rate and cost of one kind of call."""
 
     per_second: float
     cpu_each: float
@@ -161,7 +161,7 @@ async def in_parallel(numbers: range, at_once: int, act: Callable[[int], Awaitab
 
 
 async def most_connections(url: str, ca: bytes) -> int:
-    """The most the server had open at once before this question came."""
+    """The largest number of open connections before this request."""
     context = ssl.create_default_context(cadata=ca.decode())
     async with httpx.AsyncClient(verify=context, trust_env=False) as client:
         return int((await client.get(f"{url}/most-connections")).text)
@@ -191,7 +191,7 @@ def write_kubeconfig(url: str, ca: bytes, folder: Path) -> Path:
 
 
 def write_certificate(folder: Path) -> bytes:
-    """A certificate that signs itself and serves 127.0.0.1, in `server.pem` with its key."""
+    """A self-signed certificate for 127.0.0.1, in `server.pem` with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bench")])
     today = datetime.now(UTC)
@@ -221,7 +221,7 @@ def write_certificate(folder: Path) -> bytes:
 
 @contextmanager
 def serving(folder: Path) -> Generator[str, None, None]:
-    """The server, for as long as it is needed; its URL."""
+    """Runs the server and yields its URL."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.quota", str(folder / "server.pem")],
         cwd=ROOT,
@@ -239,8 +239,8 @@ def serving(folder: Path) -> Generator[str, None, None]:
             process.stdout.close()
 
 
-class Least(asyncio.Protocol):
-    """The least a server can do: claims are never there, and created whenever asked for."""
+class MinimalServer(asyncio.Protocol):
+    """A minimal server: claims never exist, and every create succeeds."""
 
     open_now = 0
     open_most = 0
@@ -253,12 +253,12 @@ class Least(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.WriteTransport):
             self._transport = transport
-        Least.open_now += 1
-        Least.open_most = max(Least.open_most, Least.open_now)
+        MinimalServer.open_now += 1
+        MinimalServer.open_most = max(MinimalServer.open_most, MinimalServer.open_now)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        Least.open_now -= 1
+        MinimalServer.open_now -= 1
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -284,8 +284,8 @@ def _answer(head: bytes, body: bytes) -> bytes:
     if head.startswith(b"POST"):
         return _response(b"201 Created", json.dumps(_created(json.loads(body))).encode())
     if b"/most-connections" in head.partition(b"\r\n")[0]:
-        # Without the one that asks.
-        return _response(b"200 OK", str(Least.open_most).encode())
+        # Without the connection of this request.
+        return _response(b"200 OK", str(MinimalServer.open_most).encode())
     return _response(b"404 Not Found", b'{"kind":"Status","code":404,"reason":"NotFound"}')
 
 
@@ -303,7 +303,7 @@ async def serve(certificate: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Least, "127.0.0.1", 0, ssl=context)
+    server = await loop.create_server(MinimalServer, "127.0.0.1", 0, ssl=context)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -1,4 +1,4 @@
-"""The audit of what our locks name: findings stop it, a database that is not there is told (S8)."""
+"""The audit of what our locks name: findings stop it, a missing database is reported (S8)."""
 
 from __future__ import annotations
 

@@ -8,17 +8,17 @@ import orjson
 
 from bench._chain_stages import STAGES, Journey, Sightings, percentile, sights_of
 from compute_api_types.wire import JsonObject, JsonValue
-from e2e.backends.real.recording import Recorded
-from e2e.kinds import CLAIM, DEPLOYMENT, INSTANCE, WORKLOAD, Kind
+from e2e.backends.real.recording import RecordedVersion
+from e2e.world.kinds import CLAIM, DEPLOYMENT, INSTANCE, WORKLOAD, Kind
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def a_version(
     seconds: float, plane: str, kind: Kind, name: str, document: JsonObject | None = None
-) -> Recorded:
+) -> RecordedVersion:
     at, raw = START + timedelta(seconds=seconds), orjson.dumps(document or {})
-    return Recorded(at, plane, kind, f"bench/{name}", 1, b"", raw)
+    return RecordedVersion(at, plane, kind, f"bench/{name}", 1, b"", raw)
 
 
 def saying(*conditions: str, gates: tuple[str, ...] = ()) -> JsonObject:
@@ -30,7 +30,7 @@ def saying(*conditions: str, gates: tuple[str, ...] = ()) -> JsonObject:
     }
 
 
-def a_whole_life() -> list[Recorded]:
+def a_whole_life() -> list[RecordedVersion]:
     deployment, instance = "web-default-dfw", "web-default-dfw-0"
     return [
         a_version(0.1, "p1", DEPLOYMENT, deployment),
@@ -46,9 +46,9 @@ def a_whole_life() -> list[Recorded]:
     ]
 
 
-def looked_at(records: list[Recorded]) -> Sightings:
+def looked_at(records: list[RecordedVersion]) -> Sightings:
     sightings = Sightings(sights_of("p1", "hub", "dfw-1", "DFW"))
-    sightings.look(records)
+    sightings.read(records)
     return sightings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.shipped.containerfile import find_problems, parse
+from e2e.deploy_checks.containerfile import find_problems, parse
 from tools.workspace import OPERATORS, ROOT, Package
 
 
@@ -59,7 +59,7 @@ def test_both_files_differ_in_names_alone() -> None:
     assert shown == [each.word for each in parse(management)]
 
 
-# One change to a good file, and what is then said.
+# One change to a good file, and the error that follows.
 FAULTS = [
     ("@sha256:", ":latest", "BASE_IMAGE is not pinned by a digest"),
     ("FROM ${BASE_IMAGE}\n", "FROM scratch\n", "a stage is not from BASE_IMAGE"),

@@ -5,41 +5,37 @@ from __future__ import annotations
 import pytest
 
 from compute_api_types.wire import JsonObject
-from e2e.manifests import DEPLOY, render
-from e2e.objects import object_at, text_at
-from e2e.shipped.network_flows import ANYBODY, Flow, UnknownRuleError, derive_flows
+from e2e.deploy_checks.network_flows import ANY_PEER, NetworkFlow, UnknownRuleError, derive_flows
+from e2e.harness.deploy.manifests import load_component, load_overlay
+from e2e.world.objects import object_at, text_at
 
 DNS_OF_CLUSTER, DNS_OF_NODE = (
     "namespaces kubernetes.io/metadata.name=kube-system",
     "169.254.20.10/32",
 )
 # Addresses of API servers are known to an overlay alone.
-OPEN = {Flow("out", ANYBODY, "TCP", port) for port in (443, 6443, 5443)}
+OPEN = {NetworkFlow("out", ANY_PEER, "TCP", port) for port in (443, 6443, 5443)}
 # The list of operations.md 4.1, network-policy.
 DECLARED = {
-    Flow("in", ANYBODY, "TCP", 8081),  # probes, from whichever node
-    Flow("in", "namespaces metrics=enabled", "TCP", 8443),
+    NetworkFlow("in", ANY_PEER, "TCP", 8081),  # probes, from whichever node
+    NetworkFlow("in", "namespaces metrics=enabled", "TCP", 8443),
     *(
-        Flow("out", peer, protocol, 53)
+        NetworkFlow("out", peer, protocol, 53)
         for peer in (DNS_OF_CLUSTER, DNS_OF_NODE)
         for protocol in ("TCP", "UDP")
     ),
-    Flow("out", "namespaces otlp=enabled", "TCP", 4318),
+    NetworkFlow("out", "namespaces otlp=enabled", "TCP", 4318),
     *OPEN,
 }
-WEBHOOK = Flow("in", ANYBODY, "TCP", 9443)
+WEBHOOK = NetworkFlow("in", ANY_PEER, "TCP", 9443)
 
 
-def labels_of(folder: str, operator: str) -> JsonObject:
-    for document in render(DEPLOY / folder):
+def labels_of(overlay: str, operator: str) -> JsonObject:
+    for document in load_overlay(overlay):
         name = text_at(document, "metadata", "name")
         if text_at(document, "kind") == "Deployment" and name == f"compute-{operator}-operator":
             return object_at(document, "spec", "template", "metadata", "labels")
     raise LookupError(operator)
-
-
-def policies(component: str) -> list[JsonObject]:
-    return render(DEPLOY / "components" / component)
 
 
 @pytest.mark.spec("S5")
@@ -48,11 +44,11 @@ def policies(component: str) -> list[JsonObject]:
 )
 @pytest.mark.parametrize("is_single", [False, True])
 def test_flows_of_an_operator_are_exactly_those_declared(
-    operator: str, declared: set[Flow], *, is_single: bool
+    operator: str, declared: set[NetworkFlow], *, is_single: bool
 ) -> None:
     folder = "single-cluster" if is_single else operator
     component = "network-policy" if is_single else f"network-policy/{operator}"
-    assert derive_flows(policies(component), labels_of(folder, operator)) == declared
+    assert derive_flows(load_component(component), labels_of(folder, operator)) == declared
 
 
 @pytest.mark.spec("AT-26")
@@ -63,9 +59,9 @@ def test_what_is_open_to_any_address_is_one_policy_that_states_it(operator: str)
         text_at(policy, "metadata", "name"): text_at(
             policy, "metadata", "annotations", "kubernetes.io/description"
         )
-        for policy in policies(f"network-policy/{operator}")
+        for policy in load_component(f"network-policy/{operator}")
         if any(
-            flow.direction == "out" and flow.peer == ANYBODY and flow.port
+            flow.direction == "out" and flow.peer == ANY_PEER and flow.port
             for flow in derive_flows([policy], labels)
         )
     }
@@ -78,12 +74,15 @@ def test_what_is_open_to_any_address_is_one_policy_that_states_it(operator: str)
 
 
 def test_operators_are_closed_by_default_and_strangers_are_left_alone() -> None:
-    found = policies("network-policy")
+    found = load_component("network-policy")
     closed = [one for one in found if text_at(one, "metadata", "name").endswith("default-deny")]
     for operator in ("management", "cell"):
         assert derive_flows(closed, labels_of("single-cluster", operator)) == set()
     stranger: JsonObject = {"app.kubernetes.io/name": "somebody"}
-    everything = {Flow("in", ANYBODY, ANYBODY, 0), Flow("out", ANYBODY, ANYBODY, 0)}
+    everything = {
+        NetworkFlow("in", ANY_PEER, ANY_PEER, 0),
+        NetworkFlow("out", ANY_PEER, ANY_PEER, 0),
+    }
     assert derive_flows(found, stranger) == everything
 
 
@@ -92,7 +91,7 @@ def a_policy(rule: JsonObject) -> JsonObject:
 
 
 def test_rule_without_peers_and_ports_opens_everything() -> None:
-    everything = Flow("in", ANYBODY, ANYBODY, 0)
+    everything = NetworkFlow("in", ANY_PEER, ANY_PEER, 0)
     assert everything in derive_flows([a_policy({})], {})
 
 
@@ -103,18 +102,19 @@ def test_peers_and_ports_are_combined() -> None:
     }
     found = {flow for flow in derive_flows([a_policy(rule)], {}) if flow.direction == "in"}
     assert found == {
-        Flow("in", peer, protocol, port)
+        NetworkFlow("in", peer, protocol, port)
         for peer in ("namespaces a=1", "namespaces of any label")
         for protocol, port in (("TCP", 1), ("UDP", 2))
     }
 
 
 @pytest.mark.parametrize(
-    ("cidr", "peer"), [("0.0.0.0/0", ANYBODY), ("::/0", ANYBODY), ("192.0.2.0/24", "192.0.2.0/24")]
+    ("cidr", "peer"),
+    [("0.0.0.0/0", ANY_PEER), ("::/0", ANY_PEER), ("192.0.2.0/24", "192.0.2.0/24")],
 )
 def test_a_range_of_all_addresses_is_anybody(cidr: str, peer: str) -> None:
     rule: JsonObject = {"from": [{"ipBlock": {"cidr": cidr}}], "ports": [{"port": 1}]}
-    assert Flow("in", peer, "TCP", 1) in derive_flows([a_policy(rule)], {})
+    assert NetworkFlow("in", peer, "TCP", 1) in derive_flows([a_policy(rule)], {})
 
 
 STRANGE: list[JsonObject] = [

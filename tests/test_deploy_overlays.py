@@ -4,7 +4,7 @@ that the operators take.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from functools import cache
@@ -18,21 +18,21 @@ from compute_cell_operator.__main__ import main as run_cell
 from compute_cell_operator.settings import CellSettings
 from compute_management_operator.__main__ import main as run_management
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.configuration import Command, load_settings
-from compute_operator_kit.kubeconfig import load_kubeconfig
-from compute_operator_kit.settings import Root
-from compute_sim_planes.api_server.plane import Plane, PlaneParts
-from compute_sim_planes.api_server.seeding import SeedingError, apply_manifests
-from compute_sim_planes.api_server.sources import SeededIdentities, SystemClock
-from compute_sim_planes.api_server.transport import Transport
-from compute_sim_planes.cell_policies import make_forms
+from compute_operator_kit.client.kubeconfig import load_kubeconfig
+from compute_operator_kit.config.loader import Command, load_settings
+from compute_operator_kit.config.settings import Root
+from compute_sim_planes.api_server.http.transport import Transport
+from compute_sim_planes.api_server.manifests import ManifestError, apply_manifests
+from compute_sim_planes.api_server.plane import Plane
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
-from e2e.manifests import DEPLOY, find_overlays, render
-from e2e.objects import name_of, namespace_of, object_at, objects_at, text_at, texts_at
-from e2e.shipped.places import COMPONENTS, OVERLAYS, Place, places_of_files
-from e2e.shipped.schemas import find_schema_problems
+from compute_sim_planes.time.sources import SeededIdentities, SystemClock
+from e2e.deploy_checks.schemas import find_schema_problems
+from e2e.harness.deploy.kustomization_inputs import FILE, is_component
+from e2e.harness.deploy.manifests import DEPLOY, load_component, load_overlay
+from e2e.harness.deploy.overlay_targets import COMPONENTS, OVERLAYS, OverlayTarget, targets_of_files
+from e2e.world.objects import name_of, namespace_of, object_at, objects_at, text_at, texts_at
 from tools.workspace import Package
 
 BUILT_IN = ("v1", "apps/v1", "policy/v1")
@@ -41,7 +41,7 @@ HOMES = ("management", "cell", "single-cluster")
 
 @cache
 def rendered(folder: str) -> list[JsonObject]:
-    return render(DEPLOY / folder)
+    return load_overlay(folder)
 
 
 def one(folder: str, kind: str, name: str) -> JsonObject:
@@ -57,8 +57,9 @@ def is_built_in(document: JsonObject) -> bool:
 
 def test_every_folder_that_can_be_rendered_belongs_to_an_overlay_that_is_applied() -> None:
     roots = [DEPLOY / name for name in OVERLAYS]
-    inner = [path for path in find_overlays() if path not in roots]
-    reached = {DEPLOY / path.parent for path in places_of_files()}
+    folders = [path.parent for path in DEPLOY.rglob(FILE)]
+    inner = [path for path in folders if path not in roots and not is_component(path)]
+    reached = {DEPLOY / path.parent for path in targets_of_files()}
     assert set(inner) <= reached
 
 
@@ -70,32 +71,38 @@ def test_nothing_of_deploy_is_left_outside_an_overlay() -> None:
         "hub/interpreter/interpret_health.lua",
     }
     files = {path.relative_to(DEPLOY) for path in DEPLOY.rglob("*") if path.is_file()}
-    assert {str(path) for path in files - set(places_of_files())} == others
+    left = files - set(targets_of_files())
+    assert {str(path) for path in left if path.parts[0] != "rendered"} == others
 
 
 def test_every_file_is_for_one_of_hub_milo_and_home() -> None:
-    for path, places in places_of_files().items():
+    for path, places in targets_of_files().items():
         if path.parts[0] == "crds" or "owner-refs" in path.parts:
             continue  # for every plane, by what they are
-        assert len(places - {Place.SINGLE}) <= 1, path
-        if places == {Place.SINGLE}:
+        assert len(places - {OverlayTarget.SINGLE}) <= 1, path
+        if places == {OverlayTarget.SINGLE}:
             assert path.parts[0] == "single-cluster"
 
 
 def test_objects_of_two_kinds_of_plane_are_never_the_same() -> None:
     """The same name may stand for different roles (C on the hub, D on a cell), never for one."""
-    seen: dict[str, Place] = {}
+    seen: dict[str, OverlayTarget] = {}
     for name, place in OVERLAYS.items():
-        if place in {Place.EVERY, Place.SINGLE}:
+        if place in {OverlayTarget.EVERY, OverlayTarget.SINGLE}:
             continue
         for document in rendered(name):
             text = yaml.safe_dump(document)
             assert seen.setdefault(text, place) is place, name_of(document)
 
 
-@pytest.mark.parametrize("name", sorted(OVERLAYS | COMPONENTS))
-def test_documents_of_built_in_kinds_fit_their_schemas(name: str) -> None:
-    for document in rendered(name):
+@pytest.mark.parametrize(
+    ("load", "name"),
+    [*((rendered, name) for name in OVERLAYS), *((load_component, name) for name in COMPONENTS)],
+)
+def test_documents_of_built_in_kinds_fit_their_schemas(
+    load: Callable[[str], list[JsonObject]], name: str
+) -> None:
+    for document in load(name):
         if is_built_in(document):
             assert find_schema_problems(document) == [], name_of(document)
 
@@ -132,7 +139,7 @@ def test_unknown_missing_and_mistyped_fields_are_found() -> None:
 async def test_plane_takes_everything_that_is_applied_to_it(
     neighbour: str, overlays: tuple[str, ...]
 ) -> None:
-    plane = Plane("plane", PlaneParts(policies=make_forms()))
+    plane = Plane("plane")
     admin = plane.connect()
     try:
         if neighbour:
@@ -154,8 +161,7 @@ async def test_plane_takes_everything_that_is_applied_to_it(
 @asynccontextmanager
 async def a_milo() -> AsyncGenerator[Transport]:
     """The root of a simulated Milo with the kinds of the real one, and ours."""
-    parts = MiloParts(SystemClock(), SeededIdentities(1), policies=make_forms())
-    milo = Milo(parts)
+    milo = Milo(MiloParts(SystemClock(), SeededIdentities(1)))
     try:
         await milo.start()
         await apply_manifests(milo.connect(), rendered("crds"))
@@ -189,7 +195,7 @@ async def test_milo_refuses_a_field_that_its_kinds_do_not_have() -> None:
         for document in milos_own():
             wrong = deepcopy(document)
             object_at(wrong, "spec")["subresources"] = [{"name": "status"}]
-            with pytest.raises(SeedingError, match=r"\.spec\.subresources: field not declared"):
+            with pytest.raises(ManifestError, match=r"\.spec\.subresources: field not declared"):
                 await apply_manifests(milo, [wrong])
 
 

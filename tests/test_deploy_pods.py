@@ -9,18 +9,20 @@ from pathlib import Path
 import pytest
 
 from compute_api_types.wire import JsonObject
-from e2e.manifests import DEPLOY, render
-from e2e.objects import name_of, object_at, objects_at, text_at
-from e2e.shipped.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, Fault
-from e2e.shipped.pod_security import find_problems
+from e2e.deploy_checks.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, PodFault
+from e2e.deploy_checks.pod_security import find_problems
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.objects import name_of, object_at, objects_at, text_at
 
 HOMES = ("management", "cell", "single-cluster")
+needs_kubectl = pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 COMPONENTS = ("webhook-certs", "network-policy", "high-availability", "owner-refs", "monitoring")
 
 
 @cache
 def deployments(folder: str) -> dict[str, JsonObject]:
-    found = render(DEPLOY / folder)
+    found = load_overlay(folder)
     return {name_of(each): each for each in found if text_at(each, "kind") == "Deployment"}
 
 
@@ -44,7 +46,7 @@ def render_with(components: tuple[str, ...], folder: str, into: Path) -> list[Js
         ),
         "utf-8",
     )
-    return render(into)
+    return parse_manifests(kustomize(into))
 
 
 @pytest.mark.spec("S4")
@@ -55,6 +57,7 @@ def test_pods_are_restricted_and_bounded(folder: str) -> None:
     assert not any(found)
 
 
+@needs_kubectl
 @pytest.mark.spec("S4")
 @pytest.mark.parametrize("folder", HOMES)
 def test_pods_of_a_released_bundle_with_all_components_are_restricted_too(
@@ -79,20 +82,20 @@ def a_pod() -> JsonObject:
 
 
 @pytest.mark.parametrize("fault", POD_FAULTS, ids=str)
-def test_fault_of_a_pod_is_found(fault: Fault) -> None:
-    assert find_problems(fault.in_pod(a_pod())) == [fault.said]
+def test_fault_of_a_pod_is_found(fault: PodFault) -> None:
+    assert find_problems(fault.in_pod(a_pod())) == [fault.problem]
 
 
 @pytest.mark.parametrize("fault", INHERITED_FAULTS, ids=str)
-def test_fault_that_containers_inherit_is_found(fault: Fault) -> None:
-    assert find_problems(fault.in_pod(a_pod())) == [f"container 'operator' {fault.said}"]
+def test_fault_that_containers_inherit_is_found(fault: PodFault) -> None:
+    assert find_problems(fault.in_pod(a_pod())) == [f"container 'operator' {fault.problem}"]
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers", "ephemeralContainers"])
 @pytest.mark.parametrize("fault", CONTAINER_FAULTS, ids=str)
-def test_fault_of_any_container_is_found(fault: Fault, where: str) -> None:
+def test_fault_of_any_container_is_found(fault: PodFault, where: str) -> None:
     problems = find_problems(fault.in_container(a_pod(), where))
-    assert problems == [f"container 'second' {fault.said}"]
+    assert problems == [f"container 'second' {fault.problem}"]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,7 @@ def test_deployment_is_as_the_page_has_it(
     assert [each["emptyDir"] for each in scratch] == [{"medium": "Memory", "sizeLimit": "16Mi"}]
 
 
+@needs_kubectl
 def test_high_availability_keeps_one_replica_up_on_another_node(tmp_path: Path) -> None:
     rendered = render_with(("high-availability",), "single-cluster", tmp_path)
     shown = {f"{text_at(each, 'kind')}/{name_of(each)}": each for each in rendered}
@@ -141,6 +145,7 @@ def test_high_availability_keeps_one_replica_up_on_another_node(tmp_path: Path) 
         assert budget == {"minAvailable": 1, "selector": labels}
 
 
+@needs_kubectl
 def test_webhook_certificate_comes_from_cert_manager_where_that_is_chosen(tmp_path: Path) -> None:
     for components, wanted in (((), "secret"), (("webhook-certs",), "csi")):
         rendered = render_with(components, "management", tmp_path) if components else None

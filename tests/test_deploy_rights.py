@@ -9,10 +9,11 @@ from typing import TypeAlias
 import pytest
 
 from compute_api_types.wire import JsonObject
-from e2e.manifests import DEPLOY, render
-from e2e.objects import object_at, objects_at, text_at, texts_at
-from e2e.shipped.places import OVERLAYS
-from e2e.shipped.rights import READING, Right, granted_by, parse_table, roles_in
+from e2e.deploy_checks.rbac_rights import READING, RbacRight, granted_by, parse_table, roles_in
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
+from e2e.harness.deploy.overlay_targets import OVERLAYS
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.objects import object_at, objects_at, text_at, texts_at
 from tools.workspace import ROOT
 
 PAGE = (ROOT / "docs/spec/operations.md").read_text("utf-8")
@@ -55,11 +56,11 @@ FORBIDDEN_GROUPS = {
 
 @cache
 def rendered(folder: str) -> list[JsonObject]:
-    return render(DEPLOY / folder)
+    return load_overlay(folder)
 
 
-def without_names(rights: set[Right]) -> set[Right]:
-    return {Right(right.group, right.resource, right.verb) for right in rights}
+def without_names(rights: set[RbacRight]) -> set[RbacRight]:
+    return {RbacRight(right.group, right.resource, right.verb) for right in rights}
 
 
 def test_the_page_has_the_identities_a_to_g() -> None:
@@ -126,9 +127,9 @@ def test_lease_is_read_and_written_by_its_name_alone(folder: str) -> None:
     leases = {right for right in granted_by(role) if right.resource == "leases"}
     group = "coordination.k8s.io"
     assert leases == {
-        Right(group, "leases", "create"),
-        Right(group, "leases", "get", (name,)),
-        Right(group, "leases", "update", (name,)),
+        RbacRight(group, "leases", "create"),
+        RbacRight(group, "leases", "get", (name,)),
+        RbacRight(group, "leases", "update", (name,)),
     }
 
 
@@ -213,9 +214,10 @@ def test_single_cluster_has_the_same_role_as_the_milo_root() -> None:
     assert here["rules"] == there["rules"]
 
 
+@pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 def test_owner_refs_adds_the_finalizers_of_owners_and_nothing_else(tmp_path: Path) -> None:
     overlay = tmp_path / "kustomization.yaml"
-    added: set[Right] = set()
+    added: set[RbacRight] = set()
     for folder in ("hub", "milo", "cell"):
         (tmp_path / "deploy").unlink(missing_ok=True)
         (tmp_path / "deploy").symlink_to(DEPLOY)
@@ -224,11 +226,12 @@ def test_owner_refs_adds_the_finalizers_of_owners_and_nothing_else(tmp_path: Pat
             f"resources: [deploy/{folder}]\ncomponents: [deploy/components/owner-refs]\n",
             "utf-8",
         )
-        with_patch, without = roles_in(render(tmp_path)), roles_in(rendered(folder))
+        with_patch = roles_in(parse_manifests(kustomize(tmp_path)))
+        without = roles_in(rendered(folder))
         for name, role in with_patch.items():
             added |= granted_by(role) - granted_by(without[name])
     assert added == {
-        Right("compute.datumapis.com", f"{owner}/finalizers", "update")
+        RbacRight("compute.datumapis.com", f"{owner}/finalizers", "update")
         for owner in ("workloads", "workloaddeployments")
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.shipped.containerfile import REQUIRED_LABELS
+from e2e.deploy_checks.containerfile import REQUIRED_LABELS
 from tools.images.buildah import Configuration
 from tools.images.checklist import (
     PACKED_LIMIT,

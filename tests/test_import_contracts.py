@@ -15,22 +15,56 @@ TREES = ("packages", "bench", "e2e", "tools", "pyproject.toml")
 # Contract id → the file that breaks it, and how.
 BREAKERS = {
     "layers": ("packages/api-types/src/compute_api_types/names.py", "compute_operator_kit"),
+    "kit-rooms": (
+        "packages/operator-kit/src/compute_operator_kit/core/keys.py",
+        "compute_operator_kit.cache.store",
+    ),
+    "sim-rooms": (
+        "packages/sim-planes/src/compute_sim_planes/json_types.py",
+        "compute_sim_planes.milo.router",
+    ),
+    "sim-api-server-rooms": (
+        "packages/sim-planes/src/compute_sim_planes/api_server/schema/formats.py",
+        "compute_sim_planes.api_server.plane",
+    ),
+    "sim-karmada-rooms": (
+        "packages/sim-planes/src/compute_sim_planes/karmada/kinds.py",
+        "compute_sim_planes.karmada.simulation",
+    ),
+    "sim-milo-rooms": (
+        "packages/sim-planes/src/compute_sim_planes/milo/kinds.py",
+        "compute_sim_planes.milo.router",
+    ),
+    "e2e-rooms": ("e2e/world/kinds.py", "e2e.backends.sim.planes"),
+    "e2e-harness-rooms": ("e2e/harness/access/client.py", "e2e.harness.stack.stack"),
+    "e2e-backends-rooms": ("e2e/backends/real/metrics.py", "e2e.backends.kind.clusters"),
     "quota-alone": (
         "packages/quota-client/src/compute_quota_client/_models.py",
         "compute_api_types",
     ),
     "simulation-apart": (
-        "packages/sim-planes/src/compute_sim_planes/faults.py",
+        "packages/sim-planes/src/compute_sim_planes/faults/injection.py",
         "compute_operator_kit",
     ),
     "simulation-stays-home": ("tools/workspace.py", "compute_sim_planes"),
     "types-are-pure": ("packages/api-types/src/compute_api_types/conditions.py", "time"),
-    "decisions-are-pure": ("packages/operator-kit/src/compute_operator_kit/compare.py", "asyncio"),
+    "decisions-are-pure": (
+        "packages/operator-kit/src/compute_operator_kit/intents/compare.py",
+        "asyncio",
+    ),
+    "cell-rooms": (
+        "packages/cell-operator/src/compute_cell_operator/network/observe.py",
+        "compute_cell_operator.deployment.slots",
+    ),
+    "management-rooms": (
+        "packages/management-operator/src/compute_management_operator/hub/identity.py",
+        "compute_management_operator.workload.plan",
+    ),
     "quota-behind-its-gate": (
         "packages/cell-operator/src/compute_cell_operator/deployment/observe.py",
         "compute_quota_client",
     ),
-    "kopf-at-the-door": ("packages/operator-kit/src/compute_operator_kit/cache.py", "kopf"),
+    "kopf-for-admission": ("packages/operator-kit/src/compute_operator_kit/cache/store.py", "kopf"),
 }
 
 

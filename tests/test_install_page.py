@@ -8,21 +8,23 @@ from pathlib import Path
 import pytest
 
 from compute_api_types.wire import JsonObject
-from e2e.manifests import DEPLOY, render
-from e2e.objects import name_of, object_at, objects_at, text_at
-from e2e.shipped.network_flows import ANYBODY, Flow, derive_flows
+from e2e.deploy_checks.network_flows import ANY_PEER, NetworkFlow, derive_flows
+from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.objects import name_of, object_at, objects_at, text_at
 from tools.workspace import ROOT
 
 PAGE = (ROOT / "docs/howto/install.md").read_text("utf-8")
 SHOWN = re.compile(r"^```yaml\n# (my/\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OVERLAYS: dict[str, str] = dict(SHOWN.findall(PAGE))
 ENDS = (".kubeconfig", "-ca.crt")
+needs_kubectl = pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 DIGEST = "sha256:" + "0" * 64
 
 
 def pinned(module: str, requirement: str) -> str:
     """The version that real planes are built from."""
-    text = (ROOT / "e2e/planes" / module / "go.mod").read_text("utf-8")
+    text = (ROOT / "e2e/harness/programs" / module / "go.mod").read_text("utf-8")
     (found,) = re.findall(rf"^\t{re.escape(requirement)} (v\S+)", text, re.MULTILINE)
     return str(found)
 
@@ -46,7 +48,8 @@ def installation(tmp_path: Path) -> Path:
 
 
 def objects_of(folder: Path) -> dict[str, JsonObject]:
-    return {f"{text_at(one, 'kind')}/{name_of(one)}": one for one in render(folder)}
+    documents = parse_manifests(kustomize(folder))
+    return {f"{text_at(one, 'kind')}/{name_of(one)}": one for one in documents}
 
 
 def image_of(deployment: JsonObject) -> str:
@@ -61,6 +64,7 @@ def test_page_shows_an_overlay_for_each_operator() -> None:
     ]
 
 
+@needs_kubectl
 def test_overlay_of_a_cell_renders_with_its_own_configuration(installation: Path) -> None:
     folder = installation / "cells/dfw-1"
     (folder / "config.yaml").write_text("cell: mine\n", "utf-8")
@@ -77,6 +81,7 @@ def test_overlay_of_a_cell_renders_with_its_own_configuration(installation: Path
     assert "NetworkPolicy/compute-cell-operator" in found
 
 
+@needs_kubectl
 @pytest.mark.spec("AT-26")
 @pytest.mark.parametrize(
     ("folder", "operator"), [("cells/dfw-1", "cell"), ("management", "management")]
@@ -91,12 +96,13 @@ def test_overlays_leave_no_address_open_that_they_do_not_name(
     labels = object_at(deployment, "spec", "template", "metadata", "labels")
     policies = [one for one in found.values() if text_at(one, "kind") == "NetworkPolicy"]
     flows = {flow for flow in derive_flows(policies, labels) if flow.direction == "out"}
-    assert [flow for flow in flows if flow.peer == ANYBODY] == []
-    assert Flow("out", "192.0.2.0/24", "TCP", 6443) in flows
+    assert [flow for flow in flows if flow.peer == ANY_PEER] == []
+    assert NetworkFlow("out", "192.0.2.0/24", "TCP", 6443) in flows
     narrowed = found[f"NetworkPolicy/compute-{operator}-operator-api-servers"]
     assert not object_at(narrowed, "metadata", "annotations")
 
 
+@needs_kubectl
 def test_overlay_of_management_says_where_hub_and_milo_are(installation: Path) -> None:
     folder = installation / "management"
     for plane in ("hub", "milo"):

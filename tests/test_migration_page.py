@@ -10,11 +10,12 @@ import pytest
 
 from compute_cell_operator.settings import CellSettings
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.configuration import validate_settings
-from compute_operator_kit.strict_yaml import parse_document
+from compute_operator_kit.config.loader import validate_settings
+from compute_operator_kit.config.strict_yaml import parse_document
 from e2e.demo.howtos import SWITCH
-from e2e.manifests import DEPLOY, render
-from e2e.objects import name_of, text_at
+from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
+from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.objects import name_of, text_at
 from tools.doc_blocks import Kind, find_shown
 from tools.workspace import ROOT
 
@@ -47,6 +48,7 @@ def test_configurations_of_the_switch_are_valid_and_let_unlabelled_copies_pass(
     assert validate_settings(CellSettings, cell).cell.name == "dfw-1"
 
 
+@pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 @pytest.mark.spec("OU-06")
 @pytest.mark.parametrize(
     ("folder", "config"),
@@ -55,7 +57,8 @@ def test_configurations_of_the_switch_are_valid_and_let_unlabelled_copies_pass(
 def test_overlays_of_the_switch_carry_the_configuration(
     prepared: Path, folder: str, config: str
 ) -> None:
-    (found,) = [one for one in render(prepared / folder) if name_of(one) == config]
+    documents = parse_manifests(kustomize(prepared / folder))
+    (found,) = [one for one in documents if name_of(one) == config]
     written = (prepared / folder / "config.yaml").read_text("utf-8")
     assert text_at(found, "data", "config.yaml") == written
 

@@ -1,4 +1,4 @@
-"""Alerts, dashboard and runbooks say what the operators can tell, and all of them agree.
+"""Alerts, dashboard and runbooks use metrics that the operators have, and agree with each other.
 
 Read without Prometheus: whether an alert really fires is judged by its own tool, on the planes.
 """
@@ -14,7 +14,7 @@ import promql_parser
 import pytest
 import yaml
 
-from compute_operator_kit.metrics_catalogue import EVERY_METRIC, Metric, MetricType
+from compute_operator_kit.telemetry.metrics_catalogue import EVERY_METRIC, Metric, MetricType
 from tools import dashboard
 from tools.workspace import ROOT
 
@@ -70,7 +70,7 @@ def told_by_the_page() -> dict[str, tuple[str, set[str]]]:
         for place, name in enumerate(names):
             severity = severities[place] if len(severities) == len(names) else severities[0]
             found[name] = (cells[-2], {severity})
-    # Its cell says: critical for two reasons.
+    # Its cell has: critical for two reasons.
     found["ComputeObjectsQuarantined"][1].add("critical")
     return found
 

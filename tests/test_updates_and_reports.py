@@ -27,7 +27,8 @@ def test_the_bot_looks_after_every_lock_action_and_go_module() -> None:
     assert folders == {updates("pip")["directory"]}
     assert updates("github-actions")["directory"] == "/"
     modules = {
-        f"/{path.parent.relative_to(ROOT).as_posix()}" for path in ROOT.glob("e2e/planes/*/go.mod")
+        f"/{path.parent.relative_to(ROOT).as_posix()}"
+        for path in ROOT.glob("e2e/harness/programs/*/go.mod")
     }
     assert set(updates("gomod")["directories"]) == modules
 

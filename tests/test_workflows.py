@@ -6,7 +6,6 @@ a run is looked at here.
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from e2e.backends.kind.commands import NEEDED
-from tools.workspace import OPERATORS, PACKAGES, PYTHONS, ROOT
+from tools.workspace import OPERATORS, PACKAGES, PYTHONS, ROOT, read_sessions
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 # What a runner needs before a session can start; nothing here judges a change.
@@ -98,21 +97,10 @@ def jobs() -> Iterator[tuple[str, Job]]:
             yield f"{name}: {title}", job
 
 
-def sessions() -> set[str]:
-    """What the noxfile defines; it is read and not run, since nox is not among what it installs."""
-    tree = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
-    return {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        and any(ast.unparse(one).startswith("nox.session") for one in node.decorator_list)
-    }
-
-
 def test_every_session_that_a_workflow_calls_exists() -> None:
     called = {session for _, job in jobs() for session in job.sessions()}
     assert called >= CI_JOBS
-    assert called <= sessions()
+    assert called <= set(read_sessions())
 
 
 def flags_of(job: Job) -> Iterator[tuple[str, str]]:
@@ -124,8 +112,8 @@ def flags_of(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def known_flags() -> set[str]:
-    """Flags that the noxfile, the suites' conftests and the tools read: they are told nowhere else
-    what they mean.
+    """Flags that the noxfile, the suites' conftests and the tools read: they are documented
+    nowhere else.
     """
     sources = [
         ROOT / "noxfile.py",
@@ -164,7 +152,7 @@ def test_nightly_runs_take_everything() -> None:
 
 
 def test_what_kind_is_driven_with_is_pinned_where_it_is_installed() -> None:
-    """`prepare` names the same commands to whoever has not got it."""
+    """`prepare` names the same commands where it is missing."""
     commands = read("e2e.yaml").jobs["kind"].commands
     installed = [command for command in commands if command.startswith("go install ")]
     assert installed == [NEEDED["kind"], NEEDED["karmadactl"]]
@@ -195,7 +183,7 @@ def test_go_is_the_newest_that_a_module_of_the_planes_asks_for() -> None:
         (found,) = re.findall(r"^go ([0-9.]+)$", path.read_text("utf-8"), re.MULTILINE)
         return tuple(int(part) for part in found.split("."))
 
-    newest = max((ROOT / "e2e" / "planes").glob("*/go.mod"), key=version)
+    newest = max((ROOT / "e2e" / "harness" / "programs").glob("*/go.mod"), key=version)
     named = {
         str(step.settings["go-version-file"])
         for _, job in jobs()
@@ -248,6 +236,12 @@ def test_the_nightly_run_has_every_python_that_is_promised() -> None:
     (step,) = [step for step in job.steps if step.action == "actions/setup-python"]
     assert set(str(step.settings["python-version"]).split()) == set(PYTHONS)
     assert job.commands == ["./dev pythons"]
+
+
+def test_the_nightly_run_proves_the_lower_bounds_of_dependencies() -> None:
+    job = read("e2e.yaml").jobs["lowest"]
+    assert job.commands == ["./dev lowest"]
+    assert '"--resolution", "lowest-direct"' in read_sessions()["lowest"]
 
 
 def test_the_pythons_begin_with_the_lowest_that_packages_ask_for() -> None:

@@ -1,7 +1,7 @@
 """Asks a database of vulnerabilities about everything our locks name (S8).
 
-The database is OSV's, or one with the same interface (`OSV_URL`). Where none is reachable the audit
-says so and is not passed off as one that found nothing. Only names and versions are sent.
+The database is OSV's, or one with the same interface (`OSV_URL`). An audit without a reachable
+database is reported as not run, never as clean. Only names and versions are sent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_pins(lock: str) -> list[tuple[str, str]]:
 
 
 def find_known(pins: Iterable[tuple[str, str]], server: str = "") -> Mapping[str, list[str]]:
-    """Ids of what is known against a pin (`name==version`); `NotRunError` where nobody knows."""
+    """Ids of what is known against a pin (`name==version`); `NotRunError` without a database."""
     listed = [*pins]
     queries = [
         {"package": {"name": name, "ecosystem": "PyPI"}, "version": version}

@@ -4,12 +4,12 @@
 fenced `console`     lines after `$ ` are commands, the others their output
 fenced `sh`          the whole block is one script
 `kubectl …` in text  a command of its own, in how-tos
-fenced `text`        not run; a comment before it says why: <!-- not run: … -->
+fenced `text`        not run; a comment before it has the reason: <!-- not run: … -->
 fenced `yaml`        that begins with `# path`: a file that the commands of the page use
 ```
 
-A command in any other kind of block is a fault of the page, because nobody would notice when it
-stops working. Pure.
+A command in any other kind of block is a fault of the page: it could stop working without a failing
+run. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Makes and checks `locks/`: which releases, and which bytes of them, every environment gets.
 
-A lock never says where from: the index is the choice of whoever installs. Whether the locks still
-belong to the dependency tables is told by a digest of those tables, because asking an index again
-would fail a check for reasons that no change of ours made.
+A lock has no addresses: the index is the user's choice. A digest of the dependency tables shows
+whether the locks still belong to them, because resolving again against an index would fail a check
+for reasons that no change of ours made.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.workspace import OPERATORS, PACKAGES, ROOT, Package
+from tools.workspace import OPERATORS, PACKAGES, PYTHONS, ROOT, Package
 
 LOCKS: Final = ROOT / "locks"
 DIGEST: Final = LOCKS / "inputs.sha256"
-# A release of somebody else waits a week: most bad ones are withdrawn by then.
+# A third-party release waits a week: most bad ones are withdrawn by then.
 QUARANTINE: Final = "7 days"
 
 
@@ -51,15 +51,16 @@ class Target:
 # What images have beyond an operator's core: an endpoint for traces may be set for a whole cluster.
 IMAGE_EXTRAS: Final = ("otlp",)
 
+TESTS: Final = {
+    folder: Target(f"{folder}-tests", package=folder, groups=("test", f"test-{folder}"))
+    for folder in PACKAGES
+}
 TARGETS: Final = (
     Target("door", groups=("door",)),
     Target("dev", groups=("dev",)),
     Target("image-builder", groups=("image-builder",)),
     *(Target(folder, package=folder, extras=IMAGE_EXTRAS) for folder in OPERATORS),
-    *(
-        Target(f"{folder}-tests", package=folder, groups=("test", f"test-{folder}"))
-        for folder in PACKAGES
-    ),
+    *TESTS.values(),
 )
 
 
@@ -85,22 +86,24 @@ def inputs_digest() -> str:
     return hashlib.sha256(json.dumps(dependency_tables(), sort_keys=True).encode()).hexdigest()
 
 
-def make(extra: list[str]) -> None:
+def resolve(target: Target, output: str, *options: str) -> list[str]:
+    """The command that writes which releases a target gets, our own packages left out."""
     siblings = [
         part for folder in PACKAGES for part in ("--no-emit-package", Package(folder).distribution)
     ]
+    return [
+        *("uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
+        *("--python-version", PYTHONS[0], "--exclude-newer", QUARANTINE, *siblings, *options),
+        *(*target.sources(), "--output-file", output),
+    ]
+
+
+def make(extra: list[str]) -> None:
     for target in TARGETS:
         print(f"locking {target.name}", flush=True)
-        subprocess.run(
-            [
-                *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"),
-                *("--no-header", "--no-annotate", "--python-version", "3.11"),
-                *("--exclude-newer", QUARANTINE, *siblings, *extra),
-                *(*target.sources(), "--output-file", str(target.path.relative_to(ROOT))),
-            ],
-            cwd=ROOT,
-            check=True,
-        )
+        output = str(target.path.relative_to(ROOT))
+        command = resolve(target, output, "--universal", "--generate-hashes", *extra)
+        subprocess.run(command, cwd=ROOT, check=True)
     DIGEST.write_text(inputs_digest() + "\n", "utf-8")
 
 

@@ -1,7 +1,7 @@
 """Writes `docs/reference/conditions.md` from the reasons and the catalogue of api-types.
 
-A user who meets a word in a condition or an event finds there what it means and what to do. Nothing
-on that page is written by hand.
+The page has the meaning and the remedy of every reason in a condition or an event. Nothing on it is
+written by hand.
 """
 
 from __future__ import annotations

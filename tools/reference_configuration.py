@@ -1,8 +1,8 @@
 """Writes `docs/reference/configuration.md`: every key, flag and variable of both operators.
 
-Keys, values and defaults come from the settings models, so that the page says what the process
-takes; what a key is for is said here, and a key without its sentence, or a sentence without its
-key, is an error.
+Keys, values and defaults come from the settings models, so that the page shows what the process
+accepts. The purpose of each key is a sentence in this module; a key without its sentence, or a
+sentence without its key, is an error.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pydantic.fields import FieldInfo
 
 from compute_cell_operator.settings import CellSettings
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.configuration import (
+from compute_operator_kit.config.loader import (
     OVERRIDES,
     SERVER_CONFIG_FLAG,
     SERVER_CONFIG_VARIABLE,
 )
-from compute_operator_kit.durations import format_duration
-from compute_operator_kit.settings import API_VERSION, Root
+from compute_operator_kit.config.settings import API_VERSION, Root
+from compute_operator_kit.core.durations import format_duration
 from tools.reference_pages import REFERENCE, draw_table, keep_page
 
 PAGE: Final = REFERENCE / "configuration.md"

@@ -12,8 +12,8 @@ from typing import Final
 import promql_parser
 import yaml
 
-from compute_operator_kit import metrics_catalogue as catalogue
-from compute_operator_kit.metrics_catalogue import Metric, MetricType
+from compute_operator_kit.telemetry import metrics_catalogue as catalogue
+from compute_operator_kit.telemetry.metrics_catalogue import Metric, MetricType
 from tools.reference_pages import REFERENCE, draw_table, keep_page
 from tools.workspace import ROOT
 

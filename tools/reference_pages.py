@@ -18,7 +18,7 @@ def draw_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def keep_page(page: Path, render: Callable[[], str]) -> int:
-    """Writes the page, or with `--check` only says whether it is out of date."""
+    """Writes the page, or with `--check` only reports whether it is out of date."""
     parser = argparse.ArgumentParser(description=f"Write {page.name}.")
     parser.add_argument("--check", action="store_true", help="only say whether it is out of date")
     check: bool = parser.parse_args().check

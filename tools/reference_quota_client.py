@@ -1,8 +1,8 @@
 """Writes `docs/reference/quota-client.md` from the signatures and docstrings of quota-client.
 
-Whoever uses the library finds there all it exports, grouped by what it is for. Nothing on that page
-is written by hand, and nothing on it depends on the machine: defaults that are more than a literal
-are shown as `…`.
+The page has all that the library exports, grouped by purpose. Nothing on that page is written by
+hand, and nothing on it depends on the machine: defaults that are more than a literal are shown as
+`…`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ GROUPS: Final = (
     "Surroundings",
     "Functions",
 )
-# What the form of a thing does not tell.
+# Groups that the form of an export does not show.
 ANSWERS: Final = frozenset({"Absent", "NotOurs", "Released"})
 WATCHING: Final = frozenset({"ClaimKey", "ClaimTracker", "Following", "WatchEvent"})
 BUILT_BY_CALLERS: Final = frozenset({"ClaimTracker", "FakeQuota", "QuotaClient"})

@@ -1,8 +1,8 @@
 """Builds what the release workflow publishes of a tagged library: wheel, SBOM, checksums.
 
 The tag names package and version, and the tree must agree with it. Everything is built twice, from
-the time of the tagged commit, and published only when both builds have the same bytes (S7): a
-stranger who builds the tag gets the wheel whose provenance is attested. Signs and uploads nothing;
+the time of the tagged commit, and published only when both builds have the same bytes (S7): another
+build of the tag gives the wheel with the attested provenance. Signs and uploads nothing;
 that is the workflow's, which has the identity for it.
 """
 
@@ -64,7 +64,7 @@ def make_artifacts(tag: Tag, into: Path) -> list[Path]:
 
 
 def find_differences(first: Path, second: Path) -> list[str]:
-    """Names that one of two folders lacks, or whose bytes are not the same in both."""
+    """Names that one of two folders lacks, or that differ in bytes."""
     names = {path.name for folder in (first, second) for path in folder.iterdir()}
     return sorted(name for name in names if _digest(first / name) != _digest(second / name))
 
@@ -90,7 +90,7 @@ def _build(tag: Tag, into: Path) -> Path:
 
 
 def _write_sbom(tag: Tag, into: Path) -> None:
-    """What the wheel says it needs: a library pins nothing for those who use it."""
+    """The dependencies that the wheel declares: a library pins nothing for its users."""
     with tempfile.TemporaryDirectory() as scratch:
         declared = Path(scratch) / "requirements.txt"
         declared.write_text("".join(f"{one}\n" for one in tag.package.requirements()), "utf-8")

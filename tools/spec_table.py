@@ -1,4 +1,4 @@
-"""Prints who shows what: acceptance statements and fault rows → tests → last outcome per backend.
+"""Table of acceptance statements and fault rows → tests → last outcome per backend.
 
 Statements come from `docs/spec`, tests from literal marker arguments in the source
 (`@pytest.mark.spec("M-01")`), outcomes from what pytest runs left in `.spec/`. A mention in a

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import tomllib
@@ -43,6 +44,17 @@ def find_python(minor: str) -> str:
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     installed = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"))
     return str(installed[-1]) if installed else minor
+
+
+def read_sessions() -> dict[str, str]:
+    """Sessions of the noxfile and their source; read, not run: few environments have nox."""
+    text = (ROOT / "noxfile.py").read_text("utf-8")
+    return {
+        node.name: ast.get_source_segment(text, node) or ""
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(one).startswith("nox.session") for one in node.decorator_list)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from e2e.manifests import render
+from e2e.harness.deploy.manifests import load_overlay
 from tools.images import base, checklist
 from tools.images.buildah import Buildah
 from tools.images.checklist import Check
@@ -83,7 +83,7 @@ def _shipped_configuration(folder: str) -> str:
     """The one that the overlay brings."""
     overlay = "management" if folder == "management-operator" else "cell"
     wanted = f"compute-{overlay}-config"
-    for document in render(ROOT / "deploy" / overlay):
+    for document in load_overlay(overlay):
         match document:
             case {
                 "kind": "ConfigMap",

@@ -21,7 +21,7 @@ PACKAGES: Final = (
     "base-files",
 )
 # Packages are unpacked and never configured, so what their scripts would do is done here. Bin
-# folders keep the interpreter alone; where packages came from is nobody's business.
+# folders keep the interpreter alone; the addresses of package sources are removed.
 HOOK: Final = """\
 #!/bin/sh
 set -eu

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from e2e.shipped.containerfile import REQUIRED_LABELS, USER
+from e2e.deploy_checks.containerfile import REQUIRED_LABELS, USER
 from tools.images.buildah import Configuration
 from tools.images.commands import ImagesError, run
 

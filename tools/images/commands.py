@@ -1,4 +1,4 @@
-"""Runs the programs that images are made with, and says what to install where one is missing."""
+"""Programs that images are made with: runs them, and names the package of a missing one."""
 
 from __future__ import annotations
 

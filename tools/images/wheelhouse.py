@@ -12,7 +12,7 @@ from tools.workspace import ROOT, Package
 
 # Debian 12's, which is the base's; wheels must fit the interpreter in the image, not ours.
 PYTHON: Final = "3.11"
-# Zip files cannot tell an earlier time; the same sources give the same wheel.
+# The earliest time of the zip format; the same sources give the same wheel.
 EARLIEST: Final = "315532800"
 
 
