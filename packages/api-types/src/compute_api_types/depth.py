@@ -19,16 +19,17 @@ _ONE_KIND: Final = bytes.maketrans(b"[]", b"{}")
 def is_too_deep(raw: bytes) -> bool:
     """Whether JSON text is nested deeper than `MAX_DEPTH`; undefined for text that is no JSON.
 
-    Most objects have fewer brackets than so many levels need, and return at once.
+    Every watched object is checked. So many levels need as many pairs of brackets, and most objects
+    have fewer.
     """
-    brackets = _find_brackets(raw)
-    if len(brackets) <= 2 * MAX_DEPTH:
+    if raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
         return False
-    for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"{}", b"")  # takes away the innermost level
-        if not brackets:
+    brackets = _find_brackets(raw)
+    for levels_left in range(MAX_DEPTH, 0, -1):
+        if len(brackets) <= 2 * levels_left:
             return False
-    return True
+        brackets = brackets.replace(b"{}", b"")  # takes away the innermost level
+    return bool(brackets)
 
 
 def _find_brackets(raw: bytes) -> bytes:

@@ -164,8 +164,6 @@ def split_page(raw: bytes) -> PageItems:
 
 
 def _decode_header(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject | None:
-    if is_too_deep(raw):
-        return None
     try:
         str(raw, "utf-8")  # the decoder does not check this in the members that it skips
         served = _decoder.decode(raw)
@@ -173,7 +171,10 @@ def _decode_header(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject |
         return None
     kept = _strip(kind, raw, served)
     header = served.metadata
-    if kept is None or not header.name or kind.namespaced != bool(header.namespace):
+    # In two parts: each has mostly too few brackets to be too deep, which is seen at once.
+    if kept is None or is_too_deep(kept) or is_too_deep(bytes(served.metadata.managed_fields)):
+        return None
+    if not header.name or kind.namespaced != bool(header.namespace):
         return None  # `parse_object` raises with the reason
     metadata = _metadata_of(header)
     key = ObjectKey(plane, kind, metadata.namespace, metadata.name)
