@@ -138,7 +138,9 @@ class Member:
         try:
             return base64.b64decode(string_at(secret, "data", "token")).decode()
         except (binascii.Error, UnicodeDecodeError) as failure:
-            raise RequeueError(f"token of member {self.name!r} is not base64 of UTF-8 text") from failure
+            raise RequeueError(
+                f"token of member {self.name!r} is not base64 of UTF-8 text"
+            ) from failure
 
 
 def _version(existing: JsonObject) -> str:
