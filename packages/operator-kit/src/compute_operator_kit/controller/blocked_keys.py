@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
+from compute_operator_kit.controller.workqueue import Priority
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ class BlockedKeys:
         # Each key with its back-off: not reconciled before that time.
         self._parked: dict[PlaneName, dict[ObjectKey, timedelta]] = {}
         # By cache, so that one that becomes complete enqueues only its own keys.
-        self._unsynced: dict[Cache, dict[ObjectKey, None]] = {}
+        self._unsynced: dict[Cache, dict[ObjectKey, Priority]] = {}
         self._held: set[ObjectKey] = set()
 
     def park(self, plane: PlaneName, key: ObjectKey, due: timedelta) -> None:
@@ -45,11 +46,12 @@ class BlockedKeys:
         """Keys that waited for this plane to answer."""
         return self._parked.pop(plane, {})
 
-    def await_cache(self, cache: Cache, key: ObjectKey) -> None:
-        self._unsynced.setdefault(cache, {})[key] = None
+    def await_cache(self, cache: Cache, key: ObjectKey, priority: Priority = Priority.LOW) -> None:
+        keys = self._unsynced.setdefault(cache, {})
+        keys[key] = min(priority, keys.get(key, priority))
 
-    def take_unsynced(self, cache: Cache) -> dict[ObjectKey, None]:
-        """Keys that waited for this cache to be complete."""
+    def take_unsynced(self, cache: Cache) -> dict[ObjectKey, Priority]:
+        """Keys that waited for this cache to be complete, with their priorities."""
         return self._unsynced.pop(cache, {})
 
     def hold(self, key: ObjectKey) -> bool:

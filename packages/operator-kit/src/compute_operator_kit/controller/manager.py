@@ -113,8 +113,28 @@ class Manager(PlaneListener):
     @override
     def synced(self, plane: Plane, kind: Kind) -> None:
         self._note_listing()
+        self._release(plane, kind)
+        self._enqueue_if_synced(plane)
+
+    @override
+    def opened(self, plane: Plane, kind: Kind) -> None:
+        self._synced_planes.discard(plane.name)  # when it is complete, keys are enqueued again
+
+    @override
+    def attempted(self, plane: Plane, kind: Kind) -> None:
+        self._release(plane, kind)
+
+    @override
+    def closed(self, plane: Plane, kind: Kind) -> None:
+        self._release(plane, kind)  # a key that still needs it opens it again
+        self._enqueue_if_synced(plane)
+
+    def _release(self, plane: Plane, kind: Kind) -> None:
         for runner in self._rotation:
             runner.on_synced(plane, kind)
+
+    def _enqueue_if_synced(self, plane: Plane) -> None:
+        """Enqueues the keys of a plane when all its open caches have become complete."""
         engaged = self._deps.planes.find(plane.name)
         if engaged is None or not engaged.is_synced:
             self._synced_planes.discard(plane.name)  # a kind that was served is not any more

@@ -68,6 +68,10 @@ def _merge(existing: CachedKind, added: CachedKind) -> CachedKind:
     if existing.decoder is not added.decoder:
         # The index functions of one would miss members that only the other's decoder reads.
         raise InvariantError(f"caching {added.kind.kind}: two readers with different outlines")
+    is_always_watched = existing.on_demand is None or added.on_demand is None
+    if not is_always_watched and existing.on_demand != added.on_demand:
+        # One controller would wait for a kind that only the other's triggers open.
+        raise InvariantError(f"caching {added.kind.kind}: two readers with different triggers")
     return CachedKind(
         role=existing.role,
         kind=existing.kind,
@@ -75,6 +79,7 @@ def _merge(existing: CachedKind, added: CachedKind) -> CachedKind:
         is_optional=existing.is_optional and added.is_optional,
         decoder=existing.decoder,
         keeps_bodies=existing.keeps_bodies or added.keeps_bodies,
+        on_demand=None if is_always_watched else existing.on_demand,
     )
 
 

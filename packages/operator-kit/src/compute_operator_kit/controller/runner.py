@@ -18,6 +18,7 @@ from compute_operator_kit.apply.context import ApplyDeps
 from compute_operator_kit.apply.write_expectations import AwaitedWrite, WriteExpectations
 from compute_operator_kit.cache.lister import Change
 from compute_operator_kit.controller.blocked_keys import BlockedKeys, Cache
+from compute_operator_kit.controller.needed_caches import find_incomplete
 from compute_operator_kit.controller.reconcile import ReconcileOutcome, ResultLabel, call_safely
 from compute_operator_kit.controller.spec import RESYNC_JITTER, Controller, DroppedChange, Mapper
 from compute_operator_kit.controller.workqueue import FairQueue, Priority, QueuedKey
@@ -147,9 +148,12 @@ class ControllerRunner:
             )
 
     def on_synced(self, plane: Plane, kind: Kind) -> None:
-        """A cache became complete: keys that waited for it are enqueued."""
+        """A cache became complete, its first list was tried, or it was closed: keys that waited for
+        it are enqueued.
+        """
         for cache in ((plane.name, kind), (plane.role, kind)):
-            self._enqueue_all(self._blocked.take_unsynced(cache), Priority.LOW)
+            for key, priority in self._blocked.take_unsynced(cache).items():
+                self.enqueue(key, priority)
 
     def enqueue_on_engage(self, plane: PlaneName) -> None:
         """All caches of a plane are complete: enqueues the controller's keys of it."""
@@ -181,7 +185,7 @@ class ControllerRunner:
 
     def _promote_if_out_of_date(self, key: ObjectKey) -> None:
         engaged, is_out_of_date = self._planes.find(key.plane), self.controller.is_out_of_date
-        if engaged is None or is_out_of_date is None or self._find_incomplete(engaged) is not None:
+        if engaged is None or is_out_of_date is None or self._find_missing(engaged) is not None:
             return
         try:
             is_promoted = is_out_of_date(key, self._planes)
@@ -229,7 +233,7 @@ class ControllerRunner:
         while True:
             now = self._clock.monotonic()
             queued = self.queue.get(now, may_run, only_urgent=only_urgent)
-            if queued is None or self._may_reconcile(queued.key):
+            if queued is None or self._may_reconcile(queued.key, queued.priority):
                 return queued
             self.queue.done(queued.key, now=now, was_reconciled=False)
 
@@ -237,13 +241,15 @@ class ControllerRunner:
         """Writes that the last reconcile deferred; none if the key was enqueued since."""
         return self._deferred.pop(key, NOTHING_DEFERRED)
 
-    def _may_reconcile(self, key: ObjectKey) -> bool:
+    def _may_reconcile(self, key: ObjectKey, priority: Priority) -> bool:
         engaged = self._planes.find(key.plane)
         if engaged is None:
             return False  # dropped: the plane's next engage lists everything again
-        missing = self._find_incomplete(engaged)
+        missing = self._find_missing(engaged)
         if missing is not None:
-            self._blocked.await_cache(missing, key)
+            self._blocked.await_cache(missing, key, priority)
+            if missing[0] == key.plane and not engaged.is_open(missing[1]):
+                self._planes.require(key.plane, missing[1])
             return False
         if engaged.lane.is_open:
             self._blocked.park_unless_parked(key.plane, key, ZERO)
@@ -255,6 +261,9 @@ class ControllerRunner:
             return False
         return True
 
+    def _find_missing(self, engaged: EngagedPlane) -> Cache | None:
+        return find_incomplete(self.controller.watches, engaged, self._planes)
+
     def _hold(self, key: ObjectKey, awaited: AwaitedWrite) -> None:
         """Blocks the key until the store has seen its write; added again, it still waits once."""
         if not self._blocked.hold(key):
@@ -265,29 +274,6 @@ class ControllerRunner:
             self._add(key)  # not `enqueue`: an own write does not supersede deferred writes
 
         awaited.store.when_met(awaited.expectation, release)
-
-    def _find_incomplete(self, engaged: EngagedPlane) -> Cache | None:
-        """The first incomplete cache that a reconcile of a key of this plane reads.
-
-        Checked are caches of the key's own plane and of roles with one plane. Of a role with many
-        planes, such as projects, a reconcile reads one or none and only it knows which; an
-        incomplete cache answers `Unreadable` there.
-        """
-        for watch in self.controller.watches:
-            if not watch.is_needed:
-                continue
-            if watch.role is engaged.plane.role:
-                planes: Iterable[EngagedPlane] = (engaged,)
-            elif watch.role in SINGLE_ROLES:
-                planes = self._planes.engaged(watch.role)
-                if not planes:
-                    return (watch.role, watch.kind)
-            else:
-                continue
-            for engaged_plane in planes:
-                if not engaged_plane.is_known(watch.kind):
-                    return (engaged_plane.plane.name, watch.kind)
-        return None
 
     # after a reconcile -----------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class QueuedKey(msgspec.Struct, Generic[K], frozen=True):
     key: K
     fairness_key: str
     waited: timedelta
+    priority: Priority = Priority.HIGH
 
 
 class _Timer(msgspec.Struct, frozen=True, gc=False):
@@ -153,13 +154,13 @@ class FairQueue(Generic[K]):
         if fairness_key is None:
             return None
         key, since = self._ready_by_fairness_key[fairness_key].pop(is_urgent=is_urgent)
-        del self._ready[key]
+        _, priority = self._ready.pop(key)
         (self._urgent if is_urgent else self._low_priority).move_to_end(fairness_key)
         self._drop_empty(fairness_key)
         self._urgent_in_a_row = self._urgent_in_a_row + 1 if is_urgent and self._low_priority else 0
         self._waiting.pop(key, None)
         self._processing[key] = now
-        return QueuedKey(key, fairness_key, now - since)
+        return QueuedKey(key, fairness_key, now - since, priority)
 
     def _choose(
         self, may_run: Callable[[str], bool], *, only_urgent: bool

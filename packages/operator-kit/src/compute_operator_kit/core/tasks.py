@@ -31,16 +31,18 @@ class SupervisedTasks:
         work: Coroutine[object, object, None],
         name: str,
         on_crash: Callable[[], None] | None = None,
-    ) -> None:
+    ) -> asyncio.Task[None] | None:
+        """Runs `work` as a task; None if the component is being stopped."""
         if self._is_stopping:
             work.close()
-            return
+            return None
         # A new context: discovery engages planes inside a reconcile, and the task would keep the
         # log keys and the span of that reconcile.
         fresh = contextvars.Context()
         task = asyncio.create_task(work, name=f"{self._name}:{name}", context=fresh)
         self._tasks.add(task)
         task.add_done_callback(lambda ended: self._on_end(ended, on_crash))
+        return task
 
     async def stop(self) -> None:
         """Cancels all tasks and waits for their end; afterwards none can be started."""

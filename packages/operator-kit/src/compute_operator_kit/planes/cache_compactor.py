@@ -47,10 +47,10 @@ class CacheCompactor:
 
 
 def stores_of(planes: Planes) -> Iterator[Store]:
-    """All stores of all engaged planes; planes may be engaged and disengaged meanwhile."""
+    """All stores of all engaged planes; planes and kinds may be opened and closed meanwhile."""
     for role in Role:
         for engaged in tuple(planes.engaged(role)):
-            yield from engaged.stores.values()
+            yield from tuple(engaged.stores.values())
 
 
 async def compact_resting(stores: Iterable[Store]) -> int:

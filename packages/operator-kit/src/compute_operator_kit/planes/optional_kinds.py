@@ -98,6 +98,12 @@ class OptionalKinds(PlaneListener):
         self._notify(plane.name)
 
     @override
+    def closed(self, plane: Plane, kind: Kind) -> None:
+        if self._is_uncertain(plane.name, kind):
+            # The next list answers once more; without a watch the confirming reads would not end.
+            self._states[plane.name, kind] = KindState.ON
+
+    @override
     def disengaged(self, plane: Plane) -> None:
         for kind in self._tracked.kinds:
             self._states.pop((plane.name, kind), None)

@@ -11,29 +11,50 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from typing import Final, TypeAlias
 
-from compute_operator_kit.cache.body_retention import BodyRetention
-from compute_operator_kit.cache.budget import PlaneUsageMeter, UsageMeter
-from compute_operator_kit.cache.indexers import IndexFunction
-from compute_operator_kit.cache.lister import Change, Lister, ServingState
+from compute_operator_kit.cache.budget import UsageMeter
+from compute_operator_kit.cache.closed_lister import ClosedLister
+from compute_operator_kit.cache.lister import Change, Lister
 from compute_operator_kit.cache.reflector import Reflector, ReflectorDeps
 from compute_operator_kit.cache.store import Store
 from compute_operator_kit.client.flow_control import FlowControl, Limits
-from compute_operator_kit.client.interface import EVERYTHING, KubeClient, Selector
-from compute_operator_kit.client.rest import Credentials, NoCredentials
+from compute_operator_kit.client.interface import KubeClient
 from compute_operator_kit.core import metrics as names
 from compute_operator_kit.core.backoff import PLANE_BACKOFF
 from compute_operator_kit.core.clock import ZERO, Clock, Random
 from compute_operator_kit.core.errors import InvariantError, PlaneGoneError, ReconcileError
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
-from compute_operator_kit.core.partial_decoder import PartialDecoder
-from compute_operator_kit.core.tasks import SupervisedTasks
+from compute_operator_kit.planes.engaged_plane import (
+    OVER_BUDGET,
+    CachedKind,
+    EngagedPlane,
+    Plane,
+    PlaneState,
+)
+from compute_operator_kit.planes.kinds_on_demand import KindsOnDemand, OnDemandHooks
+
+# Names of `engaged_plane` are exported again for modules that import them from here.
+__all__ = [
+    "OVER_BUDGET",
+    "SINGLE_ROLES",
+    "CachedKind",
+    "ChangeHandler",
+    "Connect",
+    "EngagedPlane",
+    "FindMeter",
+    "Plane",
+    "PlaneListener",
+    "PlaneState",
+    "Planes",
+    "RegistryDeps",
+    "join_handlers",
+    "measure_nothing",
+]
 
 STARTS_AT_ONCE: Final = 16  # management.md 9
 START_WITHIN: Final = timedelta(seconds=30)
@@ -44,45 +65,6 @@ _NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 SINGLE_ROLES: Final = frozenset({Role.HOME, Role.ROOT, Role.HUB, Role.CELL})
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Plane:
-    """One API server: its name in this process, its role, its URL and our credentials."""
-
-    name: PlaneName
-    role: Role
-    base_url: str = ""
-    credentials: Credentials = field(default_factory=NoCredentials, compare=False)
-    # Of the object it was discovered by: a deleted and recreated project is another plane.
-    uid: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise InvariantError("describing a plane: no name")
-
-
-@dataclass(frozen=True, slots=True)
-class CachedKind:
-    """A kind that is cached on every plane of a role."""
-
-    role: Role
-    kind: Kind
-    indexes: Mapping[str, IndexFunction] = field(default_factory=dict[str, IndexFunction])
-    selector: Selector = EVERYTHING
-    is_optional: bool = False  # if it is not served, no key waits for its cache
-    # Decodes all members that the indexes read; None: the indexes read the whole object.
-    decoder: PartialDecoder | None = None
-    keeps_bodies: bool = True  # False: reconciles read only headers and index values of it
-
-
-class PlaneState(StrEnum):
-    """The state of a plane in metrics."""
-
-    UP = "up"
-    # Caches are complete; the last request failed, or bodies are left out of caches.
-    DEGRADED = "degraded"
-    DOWN = "down"  # does not answer, or its caches were never complete
 
 
 ChangeHandler: TypeAlias = Callable[[Change], None]
@@ -101,6 +83,17 @@ class PlaneListener:
 
     def synced(self, plane: Plane, kind: Kind) -> None:
         """The store of a kind is complete, or the kind is known not to be served."""
+
+    def opened(self, plane: Plane, kind: Kind) -> None:
+        """A kind on demand is watched from now on; `synced` follows, or `attempted` alone."""
+
+    def attempted(self, plane: Plane, kind: Kind) -> None:
+        """The first list of a kind on demand failed, or takes long: it is retried, and keys that
+        can be reconciled without it need not wait.
+        """
+
+    def closed(self, plane: Plane, kind: Kind) -> None:
+        """A kind on demand is not watched any more; its store is gone."""
 
     def recovered(self, plane: Plane) -> None:
         """The circuit breaker closed: parked keys may be reconciled again."""
@@ -125,7 +118,6 @@ def join_handlers(handlers: Iterable[ChangeHandler | None]) -> ChangeHandler:
 Connect: TypeAlias = Callable[[Plane, FlowControl], KubeClient]
 # The meter that the caches of a plane are charged to; None: no limit.
 FindMeter: TypeAlias = Callable[[Plane], UsageMeter | None]
-OVER_BUDGET: Final = "OverBudget"
 
 
 def measure_nothing(_: Plane) -> UsageMeter | None:
@@ -143,56 +135,12 @@ class RegistryDeps:
     find_meter: FindMeter = measure_nothing
 
 
-class EngagedPlane:
-    """A plane with its client, flow control, stores and tasks."""
-
-    def __init__(
-        self,
-        plane: Plane,
-        lane: FlowControl,
-        kube: KubeClient,
-        watched: Iterable[CachedKind],
-        meter: UsageMeter | None = None,
-    ) -> None:
-        self.plane = plane
-        self.lane = lane
-        self.kube = kube
-        self.watched = {item.kind: item for item in watched}
-        self._meter = meter
-        self.stores = {kind: self._store(item) for kind, item in self.watched.items()}
-        self.usable = asyncio.Event()
-        self.usable.set()
-        self.tasks = SupervisedTasks(plane.name)
-
-    def _store(self, item: CachedKind) -> Store:
-        meter = self._meter
-        keeping = None if meter is None else BodyRetention(meter, bodies=item.keeps_bodies)
-        return Store(self.plane.name, item.kind, item.indexes, item.decoder, keeping)
-
-    @property
-    def limit(self) -> str:
-        """The limit that the plane exceeds (a list or its cache budget); "" for none."""
-        refused = next((store.refusal for store in self.stores.values() if store.refusal), "")
-        if refused or not isinstance(self._meter, PlaneUsageMeter):
-            return refused
-        return OVER_BUDGET if self._meter.account.is_over else ""
-
-    @property
-    def is_synced(self) -> bool:
-        """Whether all caches of the plane are complete, or of an optional kind not served."""
-        return all(self.is_known(kind) for kind in self.stores)
-
-    def is_known(self, kind: Kind) -> bool:
-        """Whether the store is complete, or of an optional kind that is not served."""
-        store = self.stores[kind]
-        is_missing = store.serving is ServingState.NOT_SERVED
-        return store.is_synced or (is_missing and self.watched[kind].is_optional)
-
-    @property
-    def state(self) -> PlaneState:
-        if self.lane.is_open or not self.is_synced:
-            return PlaneState.DOWN
-        return PlaneState.UP if self.lane.is_up and not self.limit else PlaneState.DEGRADED
+async def _until_attempted(reflectors: Iterable[Reflector]) -> None:
+    """Waits until each has tried its first list, at most `START_WITHIN`."""
+    attempts = [reflector.attempted.wait() for reflector in reflectors]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(START_WITHIN.total_seconds()):
+            await asyncio.gather(*attempts)
 
 
 class Planes:
@@ -208,6 +156,7 @@ class Planes:
         self._listeners: list[PlaneListener] = []
         self._start_slots = asyncio.Semaphore(STARTS_AT_ONCE)
         self.starting = 0  # planes before the first attempt of their lists
+        self._on_demand: dict[PlaneName, KindsOnDemand] = {}
         self._states: dict[PlaneName, PlaneState] = {}
         self._counts: dict[Role, Counter[PlaneState]] = {}
 
@@ -237,12 +186,16 @@ class Planes:
         return self._by_role[role].values()
 
     def lister(self, plane: PlaneName, kind: Kind) -> Lister:
-        store = self.get(plane).stores.get(kind)
-        if store is None:
+        engaged = self.get(plane)
+        store = engaged.stores.get(kind)
+        if store is not None:
+            return store
+        if kind not in engaged.watched:
             raise InvariantError(f"reading {kind.kind} on {plane!r}: it is not watched there")
-        return store
+        return ClosedLister(plane, kind)
 
     def find_store(self, plane: PlaneName, kind: Kind) -> Store | None:
+        """None if the plane is not engaged, or the kind is not cached there or closed."""
         engaged = self._engaged.get(plane)
         return engaged.stores.get(kind) if engaged else None
 
@@ -262,6 +215,8 @@ class Planes:
         self._engaged[plane.name] = self._by_role[plane.role][plane.name] = engaged
         self._sorted.pop(plane.role, None)
         lane.listen(lambda: self._on_lane(engaged))
+        if any(item.on_demand is not None for item in kinds):
+            self._on_demand[plane.name] = self._make_on_demand(engaged)
         engaged.tasks.start(self._start(engaged), "start")
         self._report(engaged)
         logger.info("Engaging plane", extra={"plane": plane.name, "role": plane.role.value})
@@ -273,6 +228,7 @@ class Planes:
         if engaged is None:
             return
         del self._by_role[engaged.plane.role][name]
+        self._on_demand.pop(name, None)
         self._sorted.pop(engaged.plane.role, None)
         logger.info("Disengaging plane", extra={"plane": name})
         await engaged.tasks.stop()
@@ -285,35 +241,75 @@ class Planes:
         """Disengages all planes."""
         await asyncio.gather(*(self.disengage(name) for name in tuple(self._engaged)))
 
+    # kinds on demand -------------------------------------------------------------------------
+
+    def require(self, plane: PlaneName, kind: Kind) -> None:
+        """Opens a kind on demand for a key that cannot be reconciled without it."""
+        on_demand = self._on_demand.get(plane)
+        if on_demand is not None:
+            on_demand.require(kind)
+
+    def _make_on_demand(self, engaged: EngagedPlane) -> KindsOnDemand:
+        plane = engaged.plane
+
+        def opened(kind: Kind) -> None:
+            for listener in tuple(self._listeners):
+                listener.opened(plane, kind)
+
+        def attempted(kind: Kind) -> None:
+            for listener in tuple(self._listeners):
+                listener.attempted(plane, kind)
+
+        def closed(kind: Kind) -> None:
+            for listener in tuple(self._listeners):
+                listener.closed(plane, kind)
+            self._report(engaged)
+
+        hooks = OnDemandHooks(lambda item: self._watch(engaged, item), opened, attempted, closed)
+        return KindsOnDemand(engaged, self._deps.clock, hooks)
+
     # reflectors and probes -------------------------------------------------------------------
 
     async def _start(self, engaged: EngagedPlane) -> None:
-        """Starts the reflectors of a plane, holding a start slot until each has tried to list."""
-        reflectors = [self._reflector(engaged, item) for item in engaged.watched.values()]
+        """Starts the reflectors of a plane, holding a start slot until each has tried to list, also
+        those of kinds on demand that these lists opened.
+        """
         self.starting += 1
         try:
             async with self._start_slots:
-                for reflector in reflectors:
-                    self._run(engaged, reflector)
-                attempts = [reflector.attempted.wait() for reflector in reflectors]
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(START_WITHIN.total_seconds()):
-                        await asyncio.gather(*attempts)
+                always = [engaged.watched[kind] for kind in engaged.stores]
+                await _until_attempted([self._watch(engaged, item) for item in always])
+                if (on_demand := self._on_demand.get(engaged.plane.name)) is not None:
+                    await on_demand.look_for_leftovers()
+                    await _until_attempted(engaged.opening.values())
         finally:
             self.starting -= 1
+
+    def _watch(self, engaged: EngagedPlane, item: CachedKind) -> Reflector:
+        reflector = self._reflector(engaged, item)
+        self._run(engaged, reflector)
+        return reflector
 
     def _run(self, engaged: EngagedPlane, reflector: Reflector, delay: timedelta = ZERO) -> None:
         async def run() -> None:
             await self._deps.clock.sleep(delay)
             await reflector.run(engaged.usable)
 
-        def again() -> None:
-            self._run(engaged, reflector, RESTART_AFTER)
+        kind = reflector.store.kind
 
-        engaged.tasks.start(run(), reflector.store.kind.kind, on_crash=again)
+        def again() -> None:
+            if engaged.stores.get(kind) is reflector.store:  # not closed meanwhile
+                self._run(engaged, reflector, RESTART_AFTER)
+
+        task = engaged.tasks.start(run(), kind.kind, on_crash=again)
+        if task is not None:
+            engaged.watches[kind] = task
 
     def _reflector(self, engaged: EngagedPlane, item: CachedKind) -> Reflector:
-        handlers = (one.change_handler(engaged.plane.role, item.kind) for one in self._listeners)
+        role, on_demand = engaged.plane.role, self._on_demand.get(engaged.plane.name)
+        handlers = [one.change_handler(role, item.kind) for one in self._listeners]
+        if on_demand is not None and item.kind in on_demand.triggers:
+            handlers.insert(0, on_demand.note_change)
         deps = ReflectorDeps(
             clock=self._deps.clock,
             random=self._deps.random,
@@ -322,9 +318,10 @@ class Planes:
             on_change=join_handlers(handlers),
             on_synced=lambda: self._on_synced(engaged, item.kind),
         )
-        return Reflector(engaged.kube, engaged.plane.role, engaged.stores[item.kind], deps)
+        return Reflector(engaged.kube, role, engaged.stores[item.kind], deps)
 
     def _on_synced(self, engaged: EngagedPlane, kind: Kind) -> None:
+        engaged.opening.pop(kind, None)
         for listener in tuple(self._listeners):
             listener.synced(engaged.plane, kind)
         self._report(engaged)

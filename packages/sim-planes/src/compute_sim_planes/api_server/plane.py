@@ -123,6 +123,10 @@ class Plane:
         """A transport with `user` as the user of every request."""
         return UserTransport(self.state, user)
 
+    def watched_kinds(self) -> tuple[Kind, ...]:
+        """The kind of every open watch, in the order in which they were opened."""
+        return tuple(stream.kind for stream in self.state.streams)
+
     async def close(self) -> None:
         """End every watch and cancel every timer. Stored objects stay readable."""
         for stream in tuple(self.state.streams):
