@@ -141,6 +141,10 @@ class ManagementPlanes:
             "reported": sum(1 for workload in self._workloads() if objects.is_available(workload)),
         }
 
+    async def streams(self) -> JsonValue:
+        """Open watches of the operator on all project planes."""
+        return sum(len(plane.watched_kinds()) for plane in self.projects.values())
+
     def _workloads(self) -> Iterator[JsonObject]:
         for plane in self.projects.values():
             bucket = plane.state.store.bucket(GroupResource(WORKLOAD.group, WORKLOAD.plural))

@@ -38,6 +38,7 @@ CHANGED_EVERY: Final = 33  # 3 %
 EDITS_PER_SECOND: Final = 100.0
 PROBES: Final = 600  # with fewer, p99 depends on two or three values
 REVIEWS_PER_SECOND: Final = 100.0
+IDLE: Final = (250, 500)  # projects without Workloads
 HEAVY: Final = 60  # Workloads; together more than the cache budget of a project
 HEAVY_EDITS_PER_SECOND: Final = 2.0
 SHIPPED_LIMIT: Final = 256.0
@@ -49,6 +50,9 @@ NOISE_TARGET: Final = 2.0
 FIXED_TARGET: Final = 3.0
 SETTLED_TARGET: Final = 10.0
 REVIEW_TARGET: Final = 20.0
+IDLE_MEMORY_TARGET: Final = 0.15  # MiB per project
+IDLE_CPU_TARGET: Final = 5.0  # ms per project
+IDLE_STREAMS_TARGET: Final = 2.0
 
 
 class Operator(_measured.Operator):
@@ -69,8 +73,8 @@ class Operator(_measured.Operator):
         module = "compute_management_operator"
         super().__init__(module, settings, folder, _environment(folder))
 
-    def is_engaged(self) -> bool:
-        return sum_of(self.read_metrics(), "compute_projects_engaged") == PROJECTS
+    def is_engaged(self, projects: int = PROJECTS) -> bool:
+        return sum_of(self.read_metrics(), "compute_projects_engaged") == projects
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -132,6 +136,44 @@ def memory_rows() -> list[Row]:
         holds=rss <= MEMORY_TARGET,
     )
     return [Row(f"memory, {PROJECTS} empty projects", empty, "MiB"), with_target]
+
+
+def idle_rows() -> list[Row]:
+    """What a project without Workloads costs: the difference between a few such projects and many,
+    so that the process itself does not count.
+    """
+    base = _start_idle(1)
+    rows: list[Row] = []
+    for projects in IDLE:
+        started, more = _start_idle(projects), projects - 1
+        per_project = (
+            ("memory", (started.rss - base.rss) / more, "MiB", IDLE_MEMORY_TARGET),
+            ("CPU to start", (started.cpu - base.cpu) / more * 1000, "ms", IDLE_CPU_TARGET),
+            ("watch streams", started.streams / projects, "streams", IDLE_STREAMS_TARGET),
+        )
+        rows += [
+            _at_most(f"{projects} idle projects: {what} per project", value, unit, target)
+            for what, value, unit, target in per_project
+        ]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class IdleStart:
+    """An operator that has engaged projects without Workloads."""
+
+    rss: float
+    cpu: float
+    streams: int
+
+
+def _start_idle(projects: int) -> IdleStart:
+    with on_planes(projects) as runtime, runtime.operating() as operator:
+        operator.until(lambda: operator.is_engaged(projects), 1.0)
+        operator.settle()
+        streams = runtime.planes.ask("streams")
+        assert isinstance(streams, int)  # noqa: S101 - our own process answers
+        return IdleStart(operator.rss, operator.cpu_seconds, streams)
 
 
 def throughput_and_restart_rows() -> list[Row]:
@@ -393,6 +435,7 @@ def _a_review(number: int) -> JsonObject:
 def run() -> list[Row]:
     return [
         *memory_rows(),
+        *idle_rows(),
         *throughput_and_restart_rows(),
         *noise_rows(),
         *attack_rows(),

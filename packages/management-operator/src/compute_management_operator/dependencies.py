@@ -1,4 +1,4 @@
-"""Dependencies of the controller folders, built once by `wiring`, and the delays they share.
+"""Dependencies of the controller folders, built once by `wiring`, with shared delays and triggers.
 
 A folder constructs no adapter of its own: a simulation replaces these and runs what ships.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
+from compute_management_operator.planes import DEPLOYMENT, WORKLOAD
 from compute_management_operator.settings import ManagementSettings
 from compute_operator_kit.controller.context import OperatorContext
 from compute_operator_kit.controller.key_rate_limiter import KeyRateLimit
@@ -16,6 +17,7 @@ from compute_operator_kit.core.backoff import RetryPolicy
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
+from compute_operator_kit.planes.engaged_plane import OnDemand
 
 RESYNC: Final = timedelta(minutes=30)  # management.md 2
 # A write that a plane refuses for its content is repeated on a change or at the resync (14).
@@ -27,6 +29,8 @@ RATE_LIMIT: Final = KeyRateLimit(
     at_once=6, first=timedelta(milliseconds=100), longest=timedelta(seconds=2)
 )
 HUB_RATE_LIMIT: Final = replace(RATE_LIMIT, at_once=15)
+# Kinds of a project that are of no use without a Workload or a deployment in it (management.md 9).
+IN_USE: Final = OnDemand(triggers=(WORKLOAD, DEPLOYMENT))
 
 
 @dataclass(frozen=True, slots=True)

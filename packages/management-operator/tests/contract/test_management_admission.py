@@ -79,7 +79,12 @@ def test_the_locations_of_the_requests_own_project_decide_and_no_other_plane_is_
         )
         asked = world.requests()[before:]
         assert {one.address.plane for one in asked} == {"acme", "beta"}
-        assert {one.address.resource for one in asked} == {"subjectaccessreviews"}
+        # Both are idle, so that networking is read when it is needed.
+        assert {one.address.resource for one in asked} == {
+            "locations",
+            "networks",
+            "subjectaccessreviews",
+        }
 
     play(scenario)
 

@@ -257,14 +257,19 @@ CROOKED = ("..", "../../../../api/v1/secrets", "a/b", "a%2fb", "a?b", "a#b", "."
 
 @pytest.mark.fault("G6")
 @pytest.mark.parametrize("name", CROOKED)
-def test_a_network_with_an_invalid_name_is_refused_without_a_request(name: str) -> None:
+def test_a_network_with_an_invalid_name_is_refused_without_a_request_for_it(name: str) -> None:
     async def story(hub: Hub) -> None:
         desired = a_workload_document(template=a_template_document(networks=(name,)))
         before = len(hub.world.requests())
         refused = await hub.process.admit(a_review(desired, OF_PROJECT))
         assert isinstance(refused, AdmissionRefused)
         assert causes_of(refused) == ["spec.template.spec.networkInterfaces[0].network.name"]
-        assert hub.world.requests()[before:] == []
+        # The project is idle: its Locations are listed, and whether it serves Networks is asked.
+        asked = [one.address for one in hub.world.requests()[before:]]
+        assert {(one.verb, one.resource, one.name) for one in asked} == {
+            ("list", "locations", ""),
+            ("list", "networks", ""),
+        }
 
     play_hub(story)
 

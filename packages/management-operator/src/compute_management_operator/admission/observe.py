@@ -1,4 +1,4 @@
-"""The project plane of one admission request, and the cities that it serves, from caches.
+"""The project plane of one admission request, and what its caches show of networking.
 
 There is no fallback to another plane: a Workload must not be admitted by the Locations of another
 project.
@@ -16,10 +16,10 @@ from compute_api_types.validation import (
 from compute_api_types.validation.facts import Cities
 from compute_management_operator.admission.request import AdmissionRequest
 from compute_management_operator.networking import served_cities
-from compute_management_operator.planes import NETWORK, SINGLE
+from compute_management_operator.planes import LOCATION, NETWORK, SINGLE
 from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsReader
-from compute_operator_kit.cache.store import Caches
-from compute_operator_kit.core.keys import PlaneName, Role
+from compute_operator_kit.cache.store import Caches, ServingState
+from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable
 
 
@@ -34,13 +34,30 @@ def observe_plane(
     return plane if plane in caches.planes(Role.PROJECT) else derive_unavailable(project)
 
 
-def observe_cities(caches: Caches, plane: PlaneName, networking: OptionalKindsReader) -> Cities:
+def observe_cities(
+    caches: Caches, plane: PlaneName, networking: OptionalKindsReader
+) -> Cities | None:
+    """The cities that the cache shows; None where Locations are not watched, or not listed yet."""
     cities = served_cities(caches, plane, networking)
     if isinstance(cities, Off):
         return NETWORKING_OFF
-    return UNREAD if isinstance(cities, Unreadable) else cities
+    if isinstance(cities, Unreadable):
+        return UNREAD if _is_known(caches, plane, LOCATION) else None
+    return cities
 
 
-def are_networks_checked(caches: Caches, plane: PlaneName, networking: OptionalKindsReader) -> bool:
-    """Whether rights to networks are reviewed; also where the Networks cannot be listed."""
-    return not isinstance(networking.read(caches, plane, NETWORK), Off)
+def are_networks_checked(
+    caches: Caches, plane: PlaneName, networking: OptionalKindsReader
+) -> bool | None:
+    """Whether rights to networks are reviewed, also where the Networks cannot be listed; None where
+    they are not watched, or not listed yet.
+    """
+    networks = networking.read(caches, plane, NETWORK)
+    if isinstance(networks, Unreadable) and not _is_known(caches, plane, NETWORK):
+        return None
+    return not isinstance(networks, Off)
+
+
+def _is_known(caches: Caches, plane: PlaneName, kind: Kind) -> bool:
+    """Whether the server has answered a list of the kind since it is watched."""
+    return caches.lister(plane, kind).serving is not ServingState.UNKNOWN

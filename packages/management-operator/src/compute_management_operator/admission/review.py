@@ -1,4 +1,4 @@
-"""The review of one Workload: facts from caches and access reviews, then the validation rules.
+"""The review of one Workload: facts from caches or the plane, then the validation rules.
 
 A fact that cannot be read is passed on as such, so that the rules refuse or allow on purpose; the
 answer comes before the API server's timeout, after which the request would fail as a whole.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final, TypeAlias
 
 from compute_api_types.validation import (
@@ -29,6 +28,12 @@ from compute_api_types.validation import (
 from compute_api_types.validation.facts import Cities, Reviews
 from compute_api_types.validation.updates import is_admitted_unread
 from compute_management_operator.admission.access import review_networks
+from compute_management_operator.admission.delays import ANSWER_WITHIN
+from compute_management_operator.admission.idle_projects import (
+    NOTHING_READ,
+    IdleProjects,
+    NetworkingFacts,
+)
 from compute_management_operator.admission.observe import (
     are_networks_checked,
     observe_cities,
@@ -47,8 +52,6 @@ from compute_operator_kit.planes.optional_kinds import OptionalKinds
 NAME: Final = "admission"
 WRITER: Final = FieldOwner(NAME, "compute-admission")
 REQUESTS: Final = "compute_admission_requests_total"
-# The API server waits 5 s (api.md 12.1) and discards a later answer.
-ANSWER_WITHIN: Final = timedelta(seconds=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,16 @@ _RESULTS: Final = {
 
 
 class Admission:
-    """Reviews Workloads from the caches of this replica."""
+    """Reviews Workloads from the caches of this replica; of a project without Workloads, Locations
+    and Networks are read from its plane.
+    """
 
     def __init__(self, deps: Dependencies, networking: OptionalKinds) -> None:
         self._context: OperatorContext = deps.context
         self._metrics: MetricsPort = deps.metrics
         self._networking = networking.reader
         self._is_single = deps.settings.is_single
+        self.idle_projects = IdleProjects(deps.context, networking, deps.clock, WRITER)
 
     async def review(self, review: JsonObject) -> AdmissionResult:
         result = await self._review(parse_request(review))
@@ -111,24 +117,41 @@ class Admission:
         return decide(request, facts)
 
     async def _read_facts(self, request: AdmissionRequest, plane: PlaneName) -> Facts:
-        cities: Cities = UNREAD
+        until = asyncio.get_running_loop().time() + ANSWER_WITHIN.total_seconds()
+        cities: Cities | None = UNREAD
         if needs_locations(request.new, request.old):
             cities = observe_cities(self._context.caches, plane, self._networking)
-        return Facts(plane, cities, await self._reviews(request, plane))
+        if cities is None:
+            cities = (await self._read_networking(plane, until)).cities
+        return Facts(plane, cities, await self._reviews(request, plane, until))
 
-    async def _reviews(self, request: AdmissionRequest, plane: PlaneName) -> Reviews:
-        if not are_networks_checked(self._context.caches, plane, self._networking):
+    async def _read_networking(self, plane: PlaneName, until: float) -> NetworkingFacts:
+        try:
+            async with asyncio.timeout_at(until):
+                return await self.idle_projects.read(plane)
+        except TimeoutError:
+            return NOTHING_READ
+
+    async def _reviews(self, request: AdmissionRequest, plane: PlaneName, until: float) -> Reviews:
+        is_checked = are_networks_checked(self._context.caches, plane, self._networking)
+        if is_checked is False:
             return NETWORKING_OFF
         networks = networks_to_review(request.new, request.old)
-        return await self._review_networks(request, plane, networks) if networks else {}
+        if not networks:
+            return {}
+        if is_checked is None:
+            is_checked = (await self._read_networking(plane, until)).are_networks_checked
+        if not is_checked:
+            return NETWORKING_OFF
+        return await self._review_networks(request, plane, networks, until)
 
     async def _review_networks(
-        self, request: AdmissionRequest, plane: PlaneName, networks: tuple[str, ...]
+        self, request: AdmissionRequest, plane: PlaneName, networks: tuple[str, ...], until: float
     ) -> Mapping[str, Review]:
         kube = self._context.kube(plane, WRITER)
         namespace = member_text(member_object(request.new, "metadata"), "namespace")
         try:
-            async with asyncio.timeout(ANSWER_WITHIN.total_seconds()):
+            async with asyncio.timeout_at(until):
                 return await review_networks(kube, request.user, namespace, networks)
         except TimeoutError:
             return {}  # to the rules, a missing review is a failed one

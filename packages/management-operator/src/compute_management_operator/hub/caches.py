@@ -5,8 +5,10 @@ All four declare the same list, so that a store has every index whichever contro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from compute_management_operator.dependencies import IN_USE
 from compute_management_operator.hub import indexes
 from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
@@ -20,7 +22,13 @@ HUB_CACHES: Final = (
         indexes=indexes.PROJECT_DEPLOYMENTS,
         decoder=DEPLOYMENT_DECODER,
     ),
-    CachedKind(Role.PROJECT, INSTANCE, indexes=indexes.PROJECT_INSTANCES),
+    # A projection that is left in a project without deployments is looked for when that is engaged.
+    CachedKind(
+        Role.PROJECT,
+        INSTANCE,
+        indexes=indexes.PROJECT_INSTANCES,
+        on_demand=replace(IN_USE, while_present=True),
+    ),
     CachedKind(Role.HUB, NAMESPACE, indexes=indexes.HUB_NAMESPACES),
     CachedKind(Role.HUB, DEPLOYMENT, indexes=indexes.HUB_DEPLOYMENTS, decoder=DEPLOYMENT_DECODER),
     CachedKind(Role.HUB, POLICY, indexes=indexes.HUB_POLICIES),

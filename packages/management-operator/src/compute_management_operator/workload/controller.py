@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from compute_api_types import labels
-from compute_management_operator.dependencies import RATE_LIMIT, RESYNC, RETRY, Dependencies
+from compute_management_operator.dependencies import IN_USE, RATE_LIMIT, RESYNC, RETRY, Dependencies
 from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER, WORKLOAD_DECODER
 from compute_management_operator.networking import LOCATION_INDEXES
 from compute_management_operator.planes import DEPLOYMENT, LOCATION, NETWORK, WORKLOAD
@@ -152,5 +152,8 @@ def _networking_caches(setting: OptionalKindsMode) -> Iterable[CachedKind]:
         indexes=LOCATION_INDEXES,
         is_optional=is_optional,
         keeps_bodies=False,
+        on_demand=IN_USE,
     )
-    yield CachedKind(Role.PROJECT, NETWORK, is_optional=is_optional, keeps_bodies=False)
+    yield CachedKind(
+        Role.PROJECT, NETWORK, is_optional=is_optional, keeps_bodies=False, on_demand=IN_USE
+    )
