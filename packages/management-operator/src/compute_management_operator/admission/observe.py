@@ -18,8 +18,8 @@ from compute_management_operator.admission.request import AdmissionRequest
 from compute_management_operator.networking import served_cities
 from compute_management_operator.planes import LOCATION, NETWORK, SINGLE
 from compute_operator_kit.cache.optional_kinds import Off, OptionalKindsReader
-from compute_operator_kit.cache.store import Caches, ServingState
-from compute_operator_kit.core.keys import Kind, PlaneName, Role
+from compute_operator_kit.cache.store import Caches
+from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable
 
 
@@ -42,7 +42,7 @@ def observe_cities(
     if isinstance(cities, Off):
         return NETWORKING_OFF
     if isinstance(cities, Unreadable):
-        return UNREAD if _is_known(caches, plane, LOCATION) else None
+        return UNREAD if networking.has_answer(caches, plane, LOCATION) else None
     return cities
 
 
@@ -53,11 +53,6 @@ def are_networks_checked(
     they are not watched, or not listed yet.
     """
     networks = networking.read(caches, plane, NETWORK)
-    if isinstance(networks, Unreadable) and not _is_known(caches, plane, NETWORK):
+    if isinstance(networks, Unreadable) and not networking.has_answer(caches, plane, NETWORK):
         return None
     return not isinstance(networks, Off)
-
-
-def _is_known(caches: Caches, plane: PlaneName, kind: Kind) -> bool:
-    """Whether the server has answered a list of the kind since it is watched."""
-    return caches.lister(plane, kind).serving is not ServingState.UNKNOWN

@@ -50,3 +50,9 @@ class OptionalKindsReader:
         if self.mode is OptionalKindsMode.AUTO and is_unserved:
             return Unreadable("NotSynced") if self.is_uncertain(plane, kind) else Off()
         return Unreadable("NotSynced")
+
+    def has_answer(self, caches: Caches, plane: PlaneName, kind: Kind) -> bool:
+        """Whether the server has answered a list of the kind since it is watched. Without an answer
+        the kind may be closed, or just opened on demand, and a live read can tell.
+        """
+        return caches.lister(plane, kind).serving is not ServingState.UNKNOWN
