@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from compute_operator_kit.controller.blocked_keys import BlockedKeys
+from compute_operator_kit.controller.workqueue import Priority
 from compute_operator_kit.core.clock import ZERO
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.testing.fakes import A_KIND
@@ -70,3 +71,14 @@ def test_a_disengaged_plane_drops_its_keys_and_releases_those_that_waited_for_it
     assert waiting.take_parked(PROJECT) == {a_key("stays"): LATER}
     assert list(waiting.take_unsynced((PROJECT, A_KIND))) == [a_key("waits on")]
     assert waiting.hold(a_key("held")), "no key is held any more"
+
+
+def test_a_key_that_waits_for_a_cache_keeps_its_most_urgent_priority() -> None:
+    waiting = BlockedKeys()
+    waiting.await_cache((PROJECT, A_KIND), a_key("a"), Priority.HIGH)
+    waiting.await_cache((PROJECT, A_KIND), a_key("a"), Priority.LOW)
+    waiting.await_cache((PROJECT, A_KIND), a_key("b"))
+    assert waiting.take_unsynced((PROJECT, A_KIND)) == {
+        a_key("a"): Priority.HIGH,
+        a_key("b"): Priority.LOW,
+    }

@@ -196,3 +196,20 @@ def test_off_watches_and_reads_nothing(mode: OptionalKindsMode, *, is_watched: b
         FakeCaches([synced()], {ACME: Role.PROJECT}), ACME, LOCATION
     )
     assert (result == Off()) is not is_watched
+
+
+async def test_a_kind_that_is_closed_while_uncertain_counts_as_served_until_it_is_listed() -> None:
+    world = World(synced())
+    assert world.report(synced()) is KindState.ON
+    assert world.report(not_served()) is KindState.UNCERTAIN
+    world.kinds.closed(PLANE, LOCATION)
+    assert world.state is KindState.ON
+    await world.confirm()
+    assert all(task.done() for task in world.access.tasks), "no more confirming reads"
+
+
+def test_only_an_answer_of_the_server_makes_a_kind_known() -> None:
+    reader = OptionalKindsReader(AUTO)
+    for store, is_known in ((unlisted(), False), (synced(), True), (not_served(), True)):
+        caches = FakeCaches([store], {ACME: Role.PROJECT})
+        assert reader.has_answer(caches, ACME, LOCATION) is is_known

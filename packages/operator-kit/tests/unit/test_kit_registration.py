@@ -18,7 +18,7 @@ from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.core.objects import Metadata
 from compute_operator_kit.core.partial_decoder import PartialDecoder
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind, OnDemand
 
 WORKLOAD = Kind("example.datumapis.com", "v1", "workloads", "Workload")
 DEPLOYMENT = Kind("example.datumapis.com", "v1", "deployments", "Deployment")
@@ -62,6 +62,17 @@ def test_a_kind_is_optional_only_where_everybody_can_do_without() -> None:
     optional = CachedKind(Role.PROJECT, LOCATION, is_optional=True)
     assert merged(optional, optional)[0].is_optional
     assert not merged(optional, CachedKind(Role.PROJECT, LOCATION))[0].is_optional
+
+
+def test_a_kind_is_on_demand_only_where_every_reader_can_wait_for_the_same_triggers() -> None:
+    in_use = OnDemand((WORKLOAD,))
+    always = CachedKind(Role.PROJECT, LOCATION)
+    on_demand = CachedKind(Role.PROJECT, LOCATION, on_demand=in_use)
+    assert merged(on_demand, on_demand)[0].on_demand == in_use
+    assert merged(always, on_demand)[0].on_demand is None
+    assert merged(on_demand, always)[0].on_demand is None
+    with pytest.raises(InvariantError, match="different triggers"):
+        merged(on_demand, CachedKind(Role.PROJECT, LOCATION, on_demand=OnDemand((DEPLOYMENT,))))
 
 
 def test_two_indexes_of_one_name_are_refused() -> None:
