@@ -166,7 +166,7 @@ def test_an_idle_plane_without_networking_kinds_is_not_asked_for_them() -> None:
 def test_the_first_workload_of_an_idle_project_takes_the_same_writes_as_any_other() -> None:
     async def scenario(world: World, _: Process) -> None:
         written: list[list[tuple[str, str, str]]] = []
-        for _ in range(2):
+        for _number in range(2):
             before = len(world.writes())
             await world.create(SINGLE, a_workload_document())
             await world.sleep(20)
