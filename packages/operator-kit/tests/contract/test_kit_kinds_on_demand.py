@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
+from types import MappingProxyType
 
 import pytest
 from simulated_operators.on_demand import (
@@ -42,6 +43,7 @@ class Counted:
     lists: list[str] = field(default_factory=list)
     hanging: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
+    garbled: set[str] = field(default_factory=set)
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
@@ -54,18 +56,34 @@ class Counted:
                 await asyncio.Event().wait()
             if resource in self.failing:
                 raise OSError("no answer")
+            if resource in self.garbled:
+                return Garbled()
         return await self.transport.request(method, target, headers, body)
+
+
+class Garbled:
+    """An answer that is no JSON."""
+
+    status = 200
+    headers: Mapping[str, str] = MappingProxyType({"content-type": "application/json"})
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b'{"items": [}'
+
+    async def close(self) -> None:
+        pass
 
 
 class Requests:
     """The requests of the operator of one run."""
 
-    def __init__(self, *, hanging: str = "", failing: str = "") -> None:
+    def __init__(self, *, hanging: str = "", failing: str = "", garbled: str = "") -> None:
         self.hanging, self.failing = {hanging} - {""}, {failing} - {""}
+        self.garbled = {garbled} - {""}
         self.lists: list[str] = []
 
     def wrap(self, transport: Transport) -> Transport:
-        return Counted(transport, self.lists, self.hanging, self.failing)
+        return Counted(transport, self.lists, self.hanging, self.failing, self.garbled)
 
 
 def play(
@@ -226,12 +244,14 @@ def test_an_empty_plane_is_asked_for_one_object_that_may_be_left_and_for_nothing
 
 
 @pytest.mark.spec("RT-04")
-def test_a_look_for_left_objects_that_fails_opens_the_kind_instead() -> None:
-    requests = Requests(failing="secrets")
+@pytest.mark.parametrize("way", ["failing", "garbled"])
+def test_a_look_for_left_objects_that_fails_opens_the_kind_instead(way: str) -> None:
+    requests = Requests(**{way: "secrets"})
 
     async def scenario(world: OnDemandFixture) -> None:
         assert world.planes.get(PROJECT).is_open(NEEDED)
         requests.failing.clear()
+        requests.garbled.clear()
         await world.sleep(timedelta(minutes=1))
         assert world.reconciled.seen == {"left": ("there", "NotWatched")}
 

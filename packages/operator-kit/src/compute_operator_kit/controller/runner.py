@@ -248,8 +248,8 @@ class ControllerRunner:
         missing = self._find_missing(engaged)
         if missing is not None:
             self._blocked.await_cache(missing, key, priority)
-            if missing[0] == key.plane and not engaged.is_open(missing[1]):
-                self._planes.require(key.plane, missing[1])
+            if not isinstance(missing[0], Role):
+                self._planes.require(missing[0], missing[1])
             return False
         if engaged.lane.is_open:
             self._blocked.park_unless_parked(key.plane, key, ZERO)

@@ -27,6 +27,7 @@ from compute_operator_kit.cache.reflector import Reflector
 from compute_operator_kit.client.interface import NotServed, Page
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.errors import InvariantError, ReconcileError
+from compute_operator_kit.core.json import UndecodableError
 from compute_operator_kit.core.keys import Kind
 from compute_operator_kit.planes.delays import CLOSE_AFTER, FIRST_LIST_WITHIN
 from compute_operator_kit.planes.engaged_plane import CachedKind, EngagedPlane, OnDemand
@@ -108,7 +109,7 @@ class KindsOnDemand:
     async def _may_have_objects(self, item: CachedKind) -> bool:
         try:
             page = await self._engaged.kube.list(item.kind, selector=item.selector, limit=1)
-        except ReconcileError:
+        except (ReconcileError, UndecodableError):
             return True  # not known: its reflector asks again
         if isinstance(page, Page):
             return bool(page.items) or page.unreadable > 0
