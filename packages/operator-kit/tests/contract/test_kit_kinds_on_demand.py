@@ -285,7 +285,7 @@ def test_a_trigger_kind_that_is_itself_on_demand_is_refused() -> None:
     async def main(clock: VirtualClock) -> None:
         async with on_demand(clock) as world:
             deps = RegistryDeps(clock, clock.random("planes"))
-            planes = Planes(lambda *_: world.user, cached, deps)
+            planes = Planes(lambda _plane, _lane: world.user, cached, deps)
             with pytest.raises(InvariantError, match="ServiceAccount"):
                 planes.engage(Plane(PROJECT, Role.PROJECT))
 
