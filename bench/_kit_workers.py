@@ -35,7 +35,8 @@ from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.core.memory import freeze_heap, return_large_blocks
 from compute_operator_kit.core.system_clock import SystemClock
-from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_operator_kit.telemetry.opentelemetry import MetricsExporter
 
 WRITER = FieldOwner("bench", "bench")

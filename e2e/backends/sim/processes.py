@@ -21,7 +21,7 @@ from compute_operator_kit.client.rest import RestConfig
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.planes.client_factory import FlowControlWithoutBreaker
-from compute_operator_kit.planes.registry import Plane
+from compute_operator_kit.planes.engaged_plane import Plane
 from compute_operator_kit.process.election import Timing
 from compute_operator_kit.process.leader import LEASE, Candidacy, Election, LeaseLostError
 from compute_operator_kit.process.operator_process import RunnableOperator

@@ -29,7 +29,7 @@ from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.keys import Role, Uid
 from compute_operator_kit.intents.intents import RecordEvent
 from compute_operator_kit.planes.endpoints import PlaneEndpoints
-from compute_operator_kit.planes.registry import Plane
+from compute_operator_kit.planes.engaged_plane import Plane
 from compute_operator_kit.process.operator import Operator, OperatorSetup, own_deployment
 from compute_quota_client import QuotaClient
 

@@ -23,7 +23,8 @@ from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role, Uid
 from compute_operator_kit.core.metrics import MetricsPort
 from compute_operator_kit.core.objects import Metadata
 from compute_operator_kit.intents.intents import RecordEvent
-from compute_operator_kit.planes.registry import OVER_BUDGET, EngagedPlane, Plane, Planes
+from compute_operator_kit.planes.engaged_plane import OVER_BUDGET, EngagedPlane, Plane
+from compute_operator_kit.planes.registry import Planes
 
 LIMITED: Final = "compute_caches_limited"
 _CODES: Final[Mapping[str, str]] = {

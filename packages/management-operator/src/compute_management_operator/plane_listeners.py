@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from compute_operator_kit.core.keys import PlaneName
-from compute_operator_kit.planes.registry import Plane, PlaneListener
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import PlaneListener
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ from compute_operator_kit.controller.ports import OperatorPorts
 from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.planes.endpoints import PlaneEndpoints
+from compute_operator_kit.planes.engaged_plane import Plane
 from compute_operator_kit.planes.optional_kinds import OptionalKinds, TrackedKinds
-from compute_operator_kit.planes.registry import Plane
 from compute_operator_kit.process.operator import Operator, OperatorSetup, own_deployment
 
 COMPONENT: Final = "compute-management-operator"

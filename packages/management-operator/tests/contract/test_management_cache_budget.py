@@ -15,7 +15,7 @@ from compute_management_operator.planes import DEPLOYMENT, HUB, PROJECT, ROOT, W
 from compute_operator_kit.cache.store import CACHE_EXHAUSTED
 from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
 from compute_operator_kit.core.keys import PlaneName
-from compute_operator_kit.planes.registry import OVER_BUDGET, PlaneState
+from compute_operator_kit.planes.engaged_plane import OVER_BUDGET, PlaneState
 
 SMALL: JsonObject = {"bytesPerProject": 1024**2, "objectsPerProject": 100}
 HEAVY = 150_000  # of a template: ten with their deployments take three times the budget

@@ -45,7 +45,8 @@ from compute_operator_kit.intents.intents import (
     SetStatus,
 )
 from compute_operator_kit.intents.outcomes import Effect, Outcome
-from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_operator_kit.testing.fakes import FakeEventRecorder, FakeLeadership
 from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane

@@ -18,7 +18,8 @@ from compute_operator_kit.controller.reconcile import ReconcileContext, Result
 from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable
-from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts

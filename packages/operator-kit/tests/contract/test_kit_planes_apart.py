@@ -18,7 +18,7 @@ from compute_operator_kit.core.errors import InvariantError, PlaneGoneError
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable
 from compute_operator_kit.intents.intents import RecordEvent
-from compute_operator_kit.planes.registry import Plane, PlaneState
+from compute_operator_kit.planes.engaged_plane import Plane, PlaneState
 from compute_sim_planes.faults.links import LinkState
 from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import Request

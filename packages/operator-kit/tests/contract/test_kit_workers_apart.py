@@ -22,7 +22,7 @@ from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.controller.spec import Controller, Reconcile, Watch
 from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.keys import ObjectKey, Role
-from compute_operator_kit.planes.registry import CachedKind, Plane
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
 from compute_operator_kit.process.operator import Operator, OperatorSetup
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts

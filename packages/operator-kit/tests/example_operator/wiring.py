@@ -19,7 +19,8 @@ from compute_operator_kit.core.backoff import RetryPolicy
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
-from compute_operator_kit.planes.registry import Connect, Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import Connect, Planes, RegistryDeps
 from example_operator.mirror import controller
 from example_operator.notes import HUB
 

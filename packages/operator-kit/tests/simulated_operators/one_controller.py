@@ -25,7 +25,8 @@ from compute_operator_kit.controller.spec import (
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.json import JsonMapping
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.planes.registry import CachedKind, Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_sim_planes.api_server.plane import Plane as SimulatedPlane
 from compute_sim_planes.api_server.plane import PlaneParts
 from compute_sim_planes.time.clock import VirtualClock

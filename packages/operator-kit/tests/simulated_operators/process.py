@@ -16,7 +16,8 @@ from compute_operator_kit.client.rest import RestConfig, Transport
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.intents.intents import RecordEvent
-from compute_operator_kit.planes.registry import Plane, Planes
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import Planes
 from compute_operator_kit.telemetry.event_recorders import EventRecorders
 from compute_operator_kit.telemetry.events import EventClient, EventSource
 from compute_operator_kit.testing.fakes import FakeEventRecorder, FakeMetrics

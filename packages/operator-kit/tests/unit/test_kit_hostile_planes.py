@@ -33,14 +33,8 @@ from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable, parse_version
 from compute_operator_kit.intents.intents import RequireNone
-from compute_operator_kit.planes.registry import (
-    CachedKind,
-    EngagedPlane,
-    Plane,
-    Planes,
-    PlaneState,
-    RegistryDeps,
-)
+from compute_operator_kit.planes.engaged_plane import CachedKind, EngagedPlane, Plane, PlaneState
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_operator_kit.testing.fakes import (
     A_KIND,
     FakeClock,

@@ -16,13 +16,13 @@ from compute_operator_kit.client.interface import FieldOwner, KubeClient, NotSer
 from compute_operator_kit.core.errors import TransientError
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.planes.engaged_plane import Plane
 from compute_operator_kit.planes.optional_kinds import (
     CONFIRM_AFTER,
     KindState,
     OptionalKinds,
     TrackedKinds,
 )
-from compute_operator_kit.planes.registry import Plane
 from compute_operator_kit.testing.fakes import FakeCaches, FakeClock, a_store
 
 ACME = PlaneName("acme")

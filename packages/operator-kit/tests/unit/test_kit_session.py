@@ -19,7 +19,8 @@ from compute_operator_kit.intents.intents import (
     RequeueAfter,
 )
 from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
-from compute_operator_kit.planes.registry import Plane, Planes, RegistryDeps
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import Planes, RegistryDeps
 from compute_operator_kit.testing.fakes import FakeClock, FixedRandom, a_key
 
 KEY = a_key()

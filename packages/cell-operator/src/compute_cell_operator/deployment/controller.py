@@ -40,7 +40,7 @@ from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.keys import ObjectKey, Role
 from compute_operator_kit.intents.intents import Plan
 from compute_operator_kit.intents.outcomes import Applied
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 
 NAME: Final = "deployment"
 WRITER: Final = FieldOwner(NAME, labels.DEPLOYMENT_MANAGER)

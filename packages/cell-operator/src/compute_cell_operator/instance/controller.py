@@ -32,7 +32,7 @@ from compute_operator_kit.controller.spec import Controller, DroppedChange, Watc
 from compute_operator_kit.core.keys import ObjectKey, Role
 from compute_operator_kit.intents.intents import Plan, RequeueAfter
 from compute_operator_kit.intents.outcomes import Applied
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 
 NAME: Final = "instance"
 WRITER: Final = FieldOwner(NAME, labels.INSTANCE_MANAGER)

@@ -27,7 +27,7 @@ from compute_operator_kit.cache.indexers import IndexFunction
 from compute_operator_kit.core.json import JsonObject, member_object, member_text
 from compute_operator_kit.core.keys import Kind, Role
 from compute_operator_kit.core.objects import Metadata
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 
 
 def index_by_bound_context(metadata: Metadata, body: JsonObject) -> Iterable[str]:

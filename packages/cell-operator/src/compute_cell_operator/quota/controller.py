@@ -60,7 +60,7 @@ from compute_operator_kit.core import metrics as kit_metrics
 from compute_operator_kit.core.clock import ZERO
 from compute_operator_kit.core.keys import ObjectKey, Role
 from compute_operator_kit.core.tasks import SupervisedTasks
-from compute_operator_kit.planes.registry import PlaneState
+from compute_operator_kit.planes.engaged_plane import PlaneState
 from compute_quota_client import (
     Granted,
     QuotaClient,

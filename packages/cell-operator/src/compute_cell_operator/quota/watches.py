@@ -37,7 +37,8 @@ from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.json import JsonObject, member_object
 from compute_operator_kit.core.keys import Kind, ObjectKey, Role
 from compute_operator_kit.core.objects import Metadata
-from compute_operator_kit.planes.registry import CachedKind, Plane, PlaneListener, Planes
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
+from compute_operator_kit.planes.registry import PlaneListener, Planes
 from compute_quota_client import Absent, ClaimKey, Granted, Pending, Verdict
 
 QUOTA: Final = "quota"

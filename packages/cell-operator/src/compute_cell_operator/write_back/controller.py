@@ -28,7 +28,7 @@ from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.controller.spec import Controller, DroppedChange, Watch
 from compute_operator_kit.core.keys import ObjectKey, Role, Uid
 from compute_operator_kit.intents.intents import RecordEvent
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 
 NAME: Final = "write-back"
 WRITER: Final = FieldOwner(NAME, labels.WRITE_BACK_MANAGER)

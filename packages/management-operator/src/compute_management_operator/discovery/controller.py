@@ -26,7 +26,7 @@ from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.clock import ZERO
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
-from compute_operator_kit.planes.registry import CachedKind, Plane
+from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
 
 NAME: Final = "discovery"
 WRITER: Final = FieldOwner(NAME, "compute-discovery")

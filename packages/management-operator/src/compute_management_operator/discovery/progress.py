@@ -16,7 +16,8 @@ from compute_operator_kit.controller.context import OperatorContext
 from compute_operator_kit.core.clock import ZERO, Clock
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort
-from compute_operator_kit.planes.registry import Plane, PlaneListener
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import PlaneListener
 
 ENGAGED: Final = "compute_projects_engaged"
 FAILING: Final = "compute_projects_failing"

@@ -13,7 +13,7 @@ from compute_management_operator.hub import indexes
 from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE, POLICY
 from compute_operator_kit.core.keys import Role
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 
 HUB_CACHES: Final = (
     CachedKind(

@@ -34,8 +34,8 @@ from compute_operator_kit.controller.workqueue import Priority
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
 from compute_operator_kit.intents.intents import Plan
 from compute_operator_kit.intents.outcomes import Applied
+from compute_operator_kit.planes.engaged_plane import CachedKind
 from compute_operator_kit.planes.optional_kinds import OptionalKinds
-from compute_operator_kit.planes.registry import CachedKind
 
 NAME: Final = "workload"
 WRITER: Final = FieldOwner(NAME, labels.WORKLOAD_MANAGER)

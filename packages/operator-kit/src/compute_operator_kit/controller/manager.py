@@ -35,12 +35,8 @@ from compute_operator_kit.core.clock import ZERO, Random
 from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
-from compute_operator_kit.planes.registry import (
-    ChangeHandler,
-    Plane,
-    PlaneListener,
-    join_handlers,
-)
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import ChangeHandler, PlaneListener, join_handlers
 from compute_operator_kit.telemetry.logs import bound_keys
 
 GRACE: Final = timedelta(seconds=8)  # operations.md 2

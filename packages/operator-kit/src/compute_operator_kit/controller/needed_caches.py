@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from compute_operator_kit.controller.blocked_keys import Cache
 from compute_operator_kit.controller.spec import Watch
-from compute_operator_kit.planes.registry import SINGLE_ROLES, EngagedPlane, Planes
+from compute_operator_kit.planes.engaged_plane import EngagedPlane
+from compute_operator_kit.planes.registry import SINGLE_ROLES, Planes
 
 
 def find_incomplete(

@@ -20,7 +20,8 @@ from compute_operator_kit.controller.manager import Workers
 from compute_operator_kit.controller.spec import Controller
 from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.keys import Kind, Role
-from compute_operator_kit.planes.registry import CachedKind, PlaneListener
+from compute_operator_kit.planes.engaged_plane import CachedKind
+from compute_operator_kit.planes.registry import PlaneListener
 
 
 def update_no_gauges() -> None:

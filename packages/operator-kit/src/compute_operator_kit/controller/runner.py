@@ -38,7 +38,8 @@ from compute_operator_kit.core.objects import BodyLeftOutError
 from compute_operator_kit.core.timeouts import Deadline
 from compute_operator_kit.intents.intents import Plan
 from compute_operator_kit.intents.outcomes import soonest
-from compute_operator_kit.planes.registry import SINGLE_ROLES, ChangeHandler, EngagedPlane, Plane
+from compute_operator_kit.planes.engaged_plane import EngagedPlane, Plane
+from compute_operator_kit.planes.registry import SINGLE_ROLES, ChangeHandler
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from compute_operator_kit.config.strict_yaml import Problem
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort
-from compute_operator_kit.planes.registry import Plane
+from compute_operator_kit.planes.engaged_plane import Plane
 
 HOME_KUBECONFIG: Final = "KUBECONFIG"
 

@@ -16,7 +16,7 @@ from compute_operator_kit.client.rest import Credentials, NoCredentials
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.planes.client_factory import load_home_credentials
-from compute_operator_kit.planes.registry import Plane
+from compute_operator_kit.planes.engaged_plane import Plane
 
 
 @dataclass(frozen=True, slots=True)

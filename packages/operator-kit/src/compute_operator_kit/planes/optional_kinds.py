@@ -27,7 +27,8 @@ from compute_operator_kit.client.interface import FieldOwner, KubeClient, NotSer
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.errors import ReconcileError
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
-from compute_operator_kit.planes.registry import Plane, PlaneListener
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import PlaneListener
 
 CONFIRM_AFTER: Final = timedelta(seconds=30)  # operations.md 1.4
 

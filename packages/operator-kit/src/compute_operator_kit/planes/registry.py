@@ -30,31 +30,12 @@ from compute_operator_kit.core.errors import InvariantError, PlaneGoneError, Rec
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
 from compute_operator_kit.planes.engaged_plane import (
-    OVER_BUDGET,
     CachedKind,
     EngagedPlane,
     Plane,
     PlaneState,
 )
 from compute_operator_kit.planes.kinds_on_demand import KindsOnDemand, OnDemandHooks
-
-# Names of `engaged_plane` are exported again for modules that import them from here.
-__all__ = [
-    "OVER_BUDGET",
-    "SINGLE_ROLES",
-    "CachedKind",
-    "ChangeHandler",
-    "Connect",
-    "EngagedPlane",
-    "FindMeter",
-    "Plane",
-    "PlaneListener",
-    "PlaneState",
-    "Planes",
-    "RegistryDeps",
-    "join_handlers",
-    "measure_nothing",
-]
 
 STARTS_AT_ONCE: Final = 16  # management.md 9
 START_WITHIN: Final = timedelta(seconds=30)

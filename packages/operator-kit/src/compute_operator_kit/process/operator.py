@@ -34,13 +34,8 @@ from compute_operator_kit.controller.registration import (
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName
 from compute_operator_kit.core.tasks import SupervisedTasks
 from compute_operator_kit.planes.cache_compactor import CacheCompactor, stores_of
-from compute_operator_kit.planes.registry import (
-    FindMeter,
-    Plane,
-    PlaneListener,
-    Planes,
-    measure_nothing,
-)
+from compute_operator_kit.planes.engaged_plane import Plane
+from compute_operator_kit.planes.registry import FindMeter, PlaneListener, Planes, measure_nothing
 
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
 REPORT_EVERY: Final = timedelta(seconds=5)

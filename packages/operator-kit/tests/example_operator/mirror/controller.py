@@ -12,7 +12,7 @@ from compute_operator_kit.core.backoff import RetryPolicy
 from compute_operator_kit.core.keys import ObjectKey, Role
 from compute_operator_kit.intents.intents import Plan
 from compute_operator_kit.intents.outcomes import Applied
-from compute_operator_kit.planes.registry import CachedKind
+from compute_operator_kit.planes.engaged_plane import CachedKind
 from example_operator.mirror import observe, status, watches
 from example_operator.mirror.observe import ObservedNote
 from example_operator.mirror.plan import plan
