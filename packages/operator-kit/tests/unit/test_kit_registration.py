@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from compute_operator_kit.client.interface import Selector
+from compute_operator_kit.client.interface import FieldOwner, Selector
 from compute_operator_kit.controller.context import OperatorContext
+from compute_operator_kit.controller.reconcile import ReconcileContext, Result
 from compute_operator_kit.controller.registration import (
     ControllerSetup,
     controllers_of,
     merge_cached_kinds,
 )
+from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
@@ -43,6 +45,17 @@ def test_a_kind_that_two_folders_read_is_cached_once_with_the_indexes_of_both() 
         CachedKind(Role.PROJECT, DEPLOYMENT, {"uid": by_uid, "name": by_name}),
     )
     assert kind.indexes == {"name": by_name, "uid": by_uid}
+
+
+def test_a_kind_that_is_only_watched_is_cached_without_being_declared_again() -> None:
+    async def reconcile(key: ObjectKey, work: ReconcileContext) -> Result:  # noqa: ARG001
+        return Result()
+
+    watches = (Watch(Role.PROJECT, WORKLOAD), Watch(Role.PROJECT, DEPLOYMENT))
+    controller = Controller("example", FieldOwner("example", "example"), watches, reconcile)
+    declared = CachedKind(Role.PROJECT, DEPLOYMENT, {"name": by_name}, is_optional=True)
+    kinds = merge_cached_kinds([ControllerSetup(controller, (declared,))])
+    assert kinds == (declared, CachedKind(Role.PROJECT, WORKLOAD))
 
 
 def test_the_same_kind_on_planes_of_another_role_is_another_cache() -> None:

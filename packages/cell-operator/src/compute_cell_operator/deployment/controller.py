@@ -117,5 +117,4 @@ NETWORKING_WATCHES: Final = (
 OWN_KINDS: Final = (
     CachedKind(Role.HOME, DEPLOYMENT, indexes=watches.DEPLOYMENT_INDEXES),
     CachedKind(Role.HOME, INSTANCE, indexes=watches.INSTANCE_INDEXES),
-    CachedKind(Role.HOME, NAMESPACE),
 )

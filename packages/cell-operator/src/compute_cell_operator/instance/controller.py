@@ -168,7 +168,4 @@ class Instances:
         )
 
 
-OWN_KINDS: Final = (
-    CachedKind(Role.HOME, INSTANCE, indexes=watches.INDEXES),
-    CachedKind(Role.HOME, NAMESPACE),
-)
+OWN_KINDS: Final = (CachedKind(Role.HOME, INSTANCE, indexes=watches.INDEXES),)

@@ -54,12 +54,8 @@ def index_by_quota(_: Metadata, body: JsonObject) -> Iterable[str]:
     return (f"{quota.status}/{quota.reason[:64]}",) if quota is not None else ()
 
 
-CACHED_KINDS: Final = (
-    CachedKind(Role.HOME, DEPLOYMENT),
-    CachedKind(Role.HOME, INSTANCE, indexes={QUOTA: index_by_quota}),
-    CachedKind(Role.HOME, NAMESPACE),
-)
-KINDS: Final = tuple(cached.kind for cached in CACHED_KINDS)
+CACHED_KINDS: Final = (CachedKind(Role.HOME, INSTANCE, indexes={QUOTA: index_by_quota}),)
+KINDS: Final = (DEPLOYMENT, INSTANCE, NAMESPACE)
 
 
 # --- changes in the cell --------------------------------------------------------------------------

@@ -145,8 +145,6 @@ class WriteBack:
             controller=controller,
             cached_kinds=(
                 CachedKind(Role.HOME, INSTANCE, indexes=watches.INSTANCE_INDEXES),
-                CachedKind(Role.HOME, DEPLOYMENT),
-                CachedKind(Role.HOME, NAMESPACE),
                 CachedKind(Role.HUB, INSTANCE, selector=ours),
             ),
             update_gauges=self.update_gauges,

@@ -37,6 +37,7 @@ class ControllerSetup:
     """One controller and what the process runs beside it; the controller itself is optional."""
 
     controller: Controller | None = None
+    # Kinds with indexes, a selector or a decoder, and kinds that are read without a watch.
     cached_kinds: tuple[CachedKind, ...] = ()
     listeners: tuple[PlaneListener, ...] = ()
     # Sets gauges from caches, every few seconds.
@@ -53,12 +54,18 @@ def controllers_of(setups: Iterable[ControllerSetup]) -> tuple[Controller, ...]:
 
 
 def merge_cached_kinds(setups: Iterable[ControllerSetup]) -> tuple[CachedKind, ...]:
-    """One cache per role and kind, with the indexes of all controllers that read it."""
+    """One cache per role and kind, with the indexes of all controllers that read it; a kind that is
+    only watched is cached whole, without indexes.
+    """
+    setups = tuple(setups)
     merged: dict[tuple[Role, Kind], CachedKind] = {}
     for setup in setups:
         for added in setup.cached_kinds:
             place = (added.role, added.kind)
             merged[place] = _merge(merged[place], added) if place in merged else added
+    for controller in controllers_of(setups):
+        for watch in controller.watches:
+            merged.setdefault((watch.role, watch.kind), CachedKind(watch.role, watch.kind))
     return tuple(merged.values())
 
 
