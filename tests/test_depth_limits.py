@@ -1,13 +1,15 @@
-"""quota-client knows no sibling, so that it has the limit of depth of its own: the same one."""
+"""Neither quota-client nor kubeconfig knows api-types: both have the same limit of depth anew."""
 
 import pytest
 
 from compute_api_types import depth
+from compute_kubeconfig import strict_yaml
 from compute_quota_client import _depth
 
 
-def test_both_limits_of_depth_are_the_same() -> None:
+def test_all_limits_of_depth_are_the_same() -> None:
     assert _depth.MAX_DEPTH == depth.MAX_DEPTH
+    assert strict_yaml.MAX_DEPTH == depth.MAX_DEPTH
     assert _depth.TOO_DEEP == depth.TOO_DEEP
 
 

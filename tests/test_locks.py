@@ -43,5 +43,10 @@ def test_images_can_export_traces(folder: str) -> None:
 
 
 def test_siblings_come_before_those_that_need_them() -> None:
-    assert Package("cell-operator").siblings() == ("api-types", "operator-kit", "quota-client")
-    assert Package("quota-client").siblings() == ()
+    assert Package("cell-operator").siblings() == (
+        "api-types",
+        "kubeconfig",
+        "operator-kit",
+        "quota-client",
+    )
+    assert Package("quota-client").siblings() == ("kubeconfig",)

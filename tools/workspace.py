@@ -19,6 +19,7 @@ DISTRIBUTION_PREFIX: Final = "datum-compute-"
 # In the order in which a release goes out when types change (house-style 13).
 PACKAGES: Final = (
     "api-types",
+    "kubeconfig",
     "operator-kit",
     "quota-client",
     "sim-planes",
