@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import kopf
 import uvloop
 
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.apply.context import ApplyDeps
 from compute_operator_kit.cache.store import Caches, Change
-from compute_operator_kit.client.credentials import FileCredentials
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import FieldOwner, KubeClient

@@ -16,9 +16,9 @@ import yaml
 from compute_api_types.wire import JsonObject
 from compute_cell_operator.__main__ import main as run_cell
 from compute_cell_operator.settings import CellSettings
+from compute_kubeconfig.kubeconfig import load_kubeconfig
 from compute_management_operator.__main__ import main as run_management
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.client.kubeconfig import load_kubeconfig
 from compute_operator_kit.config.loader import Command, load_settings
 from compute_operator_kit.config.settings import Root
 from compute_sim_planes.api_server.http.transport import Transport

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from compute_cell_operator.settings import CellSettings
+from compute_kubeconfig.strict_yaml import parse_document
 from compute_management_operator.settings import ManagementSettings
 from compute_operator_kit.config.loader import validate_settings
-from compute_operator_kit.config.strict_yaml import parse_document
 from e2e.demo.howtos import SWITCH
 from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize

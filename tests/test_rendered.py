@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compute_api_types.wire import JsonObject
-from compute_operator_kit.config.strict_yaml import DocumentError
+from compute_kubeconfig.strict_yaml import DocumentError
 from e2e.harness.deploy.kustomization_inputs import UnknownFieldError, files_of
 from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests, rendered_file
 from e2e.harness.deploy.overlay_targets import OVERLAYS

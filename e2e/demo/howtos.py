@@ -29,7 +29,7 @@ import orjson
 import yaml
 
 from compute_api_types.wire import JsonObject, JsonValue
-from compute_operator_kit.config.strict_yaml import parse_document
+from compute_kubeconfig.strict_yaml import parse_document
 from e2e.demo.backend import PROJECT_NAMESPACES, UserClient
 from e2e.demo.environment import SYSTEM, TREE, EmbeddedEnvironment
 from e2e.demo.predecessor import OPERATORS, install_predecessor

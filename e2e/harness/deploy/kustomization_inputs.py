@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from compute_operator_kit.config.strict_yaml import parse_document
+from compute_kubeconfig.strict_yaml import parse_document
 from e2e.world.objects import objects_at, text_at, texts_at
 
 FILE: Final = "kustomization.yaml"

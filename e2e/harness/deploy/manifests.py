@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from compute_operator_kit.config.strict_yaml import parse_document
+from compute_kubeconfig.strict_yaml import parse_document
 from e2e.harness.deploy.kustomization_inputs import resource_files_of
 
 DEPLOY: Final = Path(__file__).parents[3] / "deploy"

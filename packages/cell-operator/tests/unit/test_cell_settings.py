@@ -8,7 +8,8 @@ import pytest
 
 from compute_cell_operator.__main__ import main
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.config.loader import ConfigurationError, validate_settings
+from compute_kubeconfig.problems import ConfigurationError
+from compute_operator_kit.config.loader import validate_settings
 from compute_operator_kit.config.settings import API_VERSION
 from compute_operator_kit.core.json import Json, JsonObject
 

@@ -18,6 +18,7 @@ from management_builders.world import (
 )
 
 from compute_api_types.names import NamingError
+from compute_kubeconfig.problems import ConfigurationError
 from compute_management_operator.discovery.plan import derive_project_url
 from compute_management_operator.planes import (
     DEPLOYMENT,
@@ -30,7 +31,6 @@ from compute_management_operator.planes import (
     SINGLE,
     WORKLOAD,
 )
-from compute_operator_kit.config.loader import ConfigurationError
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_sim_planes.faults.links import LinkState
 from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point

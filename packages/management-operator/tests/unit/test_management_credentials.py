@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from compute_kubeconfig.problems import ConfigurationError
 from compute_management_operator.process import load_credentials
 from compute_management_operator.settings import ManagementSettings
-from compute_operator_kit.config.loader import ConfigurationError, validate_settings
+from compute_operator_kit.config.loader import validate_settings
 from compute_operator_kit.config.settings import API_VERSION
 from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import Role

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.core.system_clock import SystemClock
 
 TESTS = Path(__file__).parents[1]

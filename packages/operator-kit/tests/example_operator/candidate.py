@@ -13,7 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 from urllib.parse import urlsplit
 
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import FieldOwner

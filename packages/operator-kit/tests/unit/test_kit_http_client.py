@@ -8,7 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 import pytest
+from typing_extensions import override
 
+from compute_kubeconfig.exec_plugins import ExecPluginError
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import (
@@ -492,6 +494,31 @@ async def test_a_401_without_new_credentials_is_an_error() -> None:
     with pytest.raises(ForbiddenError):
         await world.kube.get(KEY)
     assert len(world.transport.sent) == 2
+
+
+class FailingPlugin(RotatingToken):
+    """An exec plugin that gave its first token and gives no other."""
+
+    @override
+    async def headers(self) -> Mapping[str, str]:
+        if not self.tokens:
+            raise ExecPluginError("running 'get-token' for a credential: it ends with 1")
+        return await super().headers()
+
+    @override
+    async def refresh(self) -> bool:
+        raise ExecPluginError("running 'get-token' for a credential: it ends with 1")
+
+
+@pytest.mark.parametrize("tokens", [(), ("old",)])
+async def test_a_credential_plugin_that_fails_makes_the_plane_unavailable(
+    tokens: tuple[str, ...],
+) -> None:
+    world = World(ScriptedResponse(401, b""), credentials=FailingPlugin(*tokens))
+    with pytest.raises(UnavailableError, match="get-token") as failed:
+        await world.kube.get(KEY)
+    assert failed.value.reason == "CredentialPluginFailed"
+    assert failed.value.__cause__ is None
 
 
 async def test_a_cancelled_request_closes_its_answer() -> None:

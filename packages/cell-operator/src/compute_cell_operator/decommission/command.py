@@ -21,14 +21,13 @@ from compute_api_types import labels, names
 from compute_api_types.neighbours import karmada
 from compute_cell_operator.decommission.removal import Removal, RemovalDeps
 from compute_cell_operator.planes import HUB
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import FieldOwner, KubeClient
 from compute_operator_kit.client.rest import RestConfig
 from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.errors import ReconcileError
 from compute_operator_kit.core.keys import Kind, ObjectKey, Role

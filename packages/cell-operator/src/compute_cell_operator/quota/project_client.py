@@ -23,8 +23,7 @@ from compute_api_types import labels, names
 from compute_cell_operator.quota.project_ref import BillingProject, ClaimRef, ProjectUnresolvable
 from compute_cell_operator.quota.result import NamespaceNotFound
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.tasks import SupervisedTasks

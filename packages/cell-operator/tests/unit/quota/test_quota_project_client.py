@@ -8,7 +8,8 @@ import pytest
 
 from compute_cell_operator.quota.project_client import open_client
 from compute_cell_operator.settings import CellSettings
-from compute_operator_kit.config.loader import ConfigurationError, validate_settings
+from compute_kubeconfig.problems import ConfigurationError
+from compute_operator_kit.config.loader import validate_settings
 from compute_operator_kit.config.settings import API_VERSION
 from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.testing.fakes import FakeClock, FixedRandom

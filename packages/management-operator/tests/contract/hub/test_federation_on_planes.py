@@ -33,6 +33,7 @@ from management_builders.world import (
 )
 
 from compute_api_types import labels, reasons
+from compute_kubeconfig.problems import ConfigurationError
 from compute_management_operator.hub.metrics import DROPPED, FINALIZERS_HELD, ORPHANED
 from compute_management_operator.planes import (
     BINDING,
@@ -42,7 +43,6 @@ from compute_management_operator.planes import (
     NAMESPACE,
     POLICY,
 )
-from compute_operator_kit.config.loader import ConfigurationError
 from compute_operator_kit.core.json import JsonObject, member_object
 from compute_sim_planes.history import Commit
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from compute_kubeconfig.exec_plugins import ExecPluginError
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.client.status_errors import (
@@ -39,6 +40,7 @@ from compute_operator_kit.core.timeouts import Deadline
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 LARGEST_ERROR: Final = 64 * 1024  # larger than any Status object
 ANSWER_TOO_LARGE: Final = "AnswerTooLarge"
+PLUGIN_FAILED: Final = "CredentialPluginFailed"
 
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -236,10 +238,13 @@ class RestClient:
             return error_of_connection(self.request_of(request), cause)
 
     async def _send_authenticated(self, request: RestRequest) -> StreamingResponse:
-        answer = await self._attempt(request)
-        if answer.status == 401 and await self._config.credentials.refresh():
-            await answer.close()
+        try:
             answer = await self._attempt(request)
+            if answer.status == 401 and await self._config.credentials.refresh():
+                await answer.close()
+                answer = await self._attempt(request)
+        except ExecPluginError as cause:
+            raise UnavailableError(PLUGIN_FAILED, str(cause)) from None
         return answer
 
     async def _attempt(self, request: RestRequest) -> StreamingResponse:

@@ -15,15 +15,10 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from compute_kubeconfig.problems import ConfigurationError, Problem, format_path
+from compute_kubeconfig.strict_yaml import DocumentError, parse_document, read_text
 from compute_operator_kit.config.optional_extras import find_missing_exporter
 from compute_operator_kit.config.settings import API_VERSION, Root
-from compute_operator_kit.config.strict_yaml import (
-    MAX_DOCUMENT_BYTES,
-    DocumentError,
-    Problem,
-    format_path,
-    parse_document,
-)
 from compute_operator_kit.core.json import Json, JsonObject
 
 SettingsT = TypeVar("SettingsT", bound=Root)
@@ -32,14 +27,6 @@ SERVER_CONFIG_FLAG: Final = "--server-config"
 SERVER_CONFIG_VARIABLE: Final = "SERVER_CONFIG"
 CHECK_CONFIG: Final = "check-config"
 RUN: Final = "run"
-
-
-class ConfigurationError(Exception):
-    """A refused configuration; `str` has one line for each of its `problems`."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 def _parse_text(text: str) -> Json:
@@ -190,22 +177,6 @@ def load_settings(settings: type[SettingsT], command: Command) -> SettingsT:
             for problem in refused.problems
         ) from None
     return validate_settings(settings, document, command.given)
-
-
-def read_text(path: Path) -> str:
-    """The text of a file; `ConfigurationError` with path and reason if it cannot be read."""
-    try:
-        with path.open("rb") as opened:
-            raw = opened.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as cause:
-        why = cause.strerror or type(cause).__name__
-        raise ConfigurationError([Problem(str(path), f"cannot be read: {why}")]) from None
-    if len(raw) > MAX_DOCUMENT_BYTES:
-        raise ConfigurationError([Problem(str(path), "is larger than 1 MiB")])
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigurationError([Problem(str(path), "is not UTF-8 text")]) from None
 
 
 def validate_settings(

@@ -16,16 +16,15 @@ from urllib.parse import urlsplit
 import aiohttp
 from typing_extensions import override
 
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.client.flow_control import FlowControl
 from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import FieldOwner, KubeClient
 from compute_operator_kit.client.rest import RestConfig
 from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
 from compute_operator_kit.client.transport.pool import Pool, PooledTransport, open_pool
-from compute_operator_kit.config.loader import ConfigurationError
 from compute_operator_kit.config.settings import ClientsSettings
-from compute_operator_kit.config.strict_yaml import Problem
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.keys import PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.client.rest import Credentials, NoCredentials
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.keys import PlaneName, Role

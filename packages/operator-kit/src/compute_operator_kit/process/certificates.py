@@ -14,10 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from compute_operator_kit.client.certificate_dates import read_expiry, split_certificates
-from compute_operator_kit.client.tls import UnusableTlsError, build_server_context, load_key_pair
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
+from compute_kubeconfig.certificate_dates import read_expiry, split_certificates
+from compute_kubeconfig.problems import ConfigurationError, Problem
+from compute_kubeconfig.tls import UnusableTlsError, build_server_context, load_key_pair
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.metrics import MetricsPort
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Generic
 
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.loader import (
     CHECK_CONFIG,
-    ConfigurationError,
     SettingsT,
     build_parser,
     load_settings,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from aiohttp import web
 from typing_extensions import override
 
-from compute_operator_kit.config.loader import ConfigurationError
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.config.settings import Bind
-from compute_operator_kit.config.strict_yaml import Problem
 
 if TYPE_CHECKING:
     import asyncio

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Protocol, assert_never
 
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.client.interface import AlreadyExists
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
 from compute_operator_kit.core.clock import ZERO, Clock, Random
 from compute_operator_kit.core.errors import ConflictError, ReconcileError
 from compute_operator_kit.core.json import (

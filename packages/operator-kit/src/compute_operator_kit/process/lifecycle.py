@@ -22,7 +22,8 @@ from typing import Final
 
 import uvloop
 
-from compute_operator_kit.config.loader import ConfigurationError, find_warnings
+from compute_kubeconfig.problems import ConfigurationError
+from compute_operator_kit.config.loader import find_warnings
 from compute_operator_kit.config.settings import Root
 from compute_operator_kit.core.errors import iter_leaves
 from compute_operator_kit.core.memory import collect_rarely, return_large_blocks

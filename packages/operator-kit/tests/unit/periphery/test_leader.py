@@ -11,8 +11,8 @@ from random import Random
 import pytest
 from typing_extensions import override
 
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.client.interface import AlreadyExists
-from compute_operator_kit.config.loader import ConfigurationError
 from compute_operator_kit.core.errors import (
     ConflictError,
     ForbiddenError,

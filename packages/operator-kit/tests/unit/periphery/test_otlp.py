@@ -11,8 +11,9 @@ from io import StringIO
 import pytest
 from typing_extensions import override
 
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config import loader
-from compute_operator_kit.config.loader import ConfigurationError, find_warnings, validate_settings
+from compute_operator_kit.config.loader import find_warnings, validate_settings
 from compute_operator_kit.config.optional_extras import (
     MISSING,
     TRACE_EXPORTER,

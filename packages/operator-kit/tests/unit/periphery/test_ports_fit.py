@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from compute_kubeconfig.access import Access
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.apply.context import EventRecorder as RecorderPort
 from compute_operator_kit.apply.context import Leadership
-from compute_operator_kit.client.credentials import FileCredentials
 from compute_operator_kit.client.interface import AlreadyExists, KubeClient
-from compute_operator_kit.client.kubeconfig import Access
 from compute_operator_kit.client.rest import Credentials
 from compute_operator_kit.client.transport.aiohttp import Tls
 from compute_operator_kit.config.settings import TelemetrySettings

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from compute_operator_kit.config.loader import ConfigurationError
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.settings import Bind
 from compute_operator_kit.process.probes import Checks, ProbeServer
 

@@ -16,8 +16,7 @@ from textwrap import dedent
 import pytest
 import uvloop
 
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
+from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.core.memory import freeze_heap
 from compute_operator_kit.process.election import LeaseLost
 from compute_operator_kit.process.leader import LeaseLostError

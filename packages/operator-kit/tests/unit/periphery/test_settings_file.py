@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import pytest
 from typing_extensions import override
 
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.loader import (
     Command,
-    ConfigurationError,
     Verb,
     build_parser,
     check_files,

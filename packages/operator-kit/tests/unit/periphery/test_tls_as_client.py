@@ -16,7 +16,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from compute_operator_kit.client.credentials import FileCredentials
+from compute_kubeconfig.credentials import FileCredentials
 from compute_operator_kit.client.transport.aiohttp import AiohttpTransport, Tls, open_session
 from compute_operator_kit.testing.certificates import (
     Authority,

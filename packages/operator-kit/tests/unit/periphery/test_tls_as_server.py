@@ -16,7 +16,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from compute_operator_kit.config.loader import ConfigurationError
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.settings import Bind
 from compute_operator_kit.process.certificates import (
     CERTIFICATE_ERRORS,
