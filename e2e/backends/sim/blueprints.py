@@ -131,7 +131,7 @@ def _open_quota(configs: ProcessPorts, operator: str) -> QuotaClient:
             user_agent=cell_wiring.COMPONENT, field_manager=labels.QUOTA_MANAGER
         ),
         surroundings=QuotaSurroundings(chance=configs.random.random, wall_clock=configs.clock.now),
-        credentials=quota_credentials(MILO, operator),
+        credentials=quota_credentials(operator),
     )
     configs.closing.append(client.aclose)
     return client

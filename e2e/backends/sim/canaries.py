@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compute_kubeconfig.access import Material
 from compute_quota_client._credentials import FixedCredentials
-from compute_quota_client._material import Material
 from e2e.oracles.leaks import TOKEN
 
 
@@ -28,6 +28,6 @@ class CanaryCredentials:
         return True
 
 
-def quota_credentials(server: str, operator: str) -> FixedCredentials:
+def quota_credentials(operator: str) -> FixedCredentials:
     """The same for the quota client, which otherwise reads credentials from files only."""
-    return FixedCredentials(Material(origin=server, token=f"{TOKEN}-of-{operator}-for-quota"))
+    return FixedCredentials(Material(token=f"{TOKEN}-of-{operator}-for-quota"))

@@ -228,7 +228,7 @@ def server_tls(
 
 @pytest.fixture
 def write_kubeconfig(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a kubeconfig, as JSON, with the fields of its cluster and its user."""
+    """Writes a kubeconfig, as JSON, with the fields of its cluster and its user, or a token."""
     mount = tmp_path / "mount"
     mount.mkdir()
 
@@ -238,7 +238,7 @@ def write_kubeconfig(tmp_path: Path) -> Callable[..., Path]:
             "current-context": "main",
             "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": user or {}}],
+            "users": [{"name": "u", "user": user or {"token": "t"}}],
         }
         path.write_text(json.dumps(document), "utf-8")
         return path

@@ -11,14 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from compute_kubeconfig.access import Material
+from compute_kubeconfig.kubeconfig import load_kubeconfig
 from compute_quota_client._config import QuotaSettings
 from compute_quota_client._connections import Connections
-from compute_quota_client._credentials import Credentials, FixedCredentials, KubeconfigCredentials
+from compute_quota_client._credentials import Credentials, FixedCredentials, RotatingCredentials
 from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import QuotaUsageError
 from compute_quota_client._exchange import Exchanges
-from compute_quota_client._kubeconfig import Kubeconfig
-from compute_quota_client._material import Material
 from compute_quota_client._project import ProjectQuota
 from compute_quota_client._projects import ProjectStates
 from compute_quota_client._requests import PlaneRequests
@@ -54,7 +54,7 @@ class QuotaClient:
     ) -> None:
         self._origin = origin_of(server)
         self._settings = settings
-        known = credentials or FixedCredentials(Material(origin=self._origin))
+        known = credentials or FixedCredentials(Material())
         self._connections = Connections(known.last_read, transport, settings.http)
         self._states = ProjectStates(surroundings.chance)
         self._exchanges = Exchanges(self._connections, settings.user_agent, surroundings.wall_clock)
@@ -83,11 +83,15 @@ class QuotaClient:
             QuotaAuthError: a file cannot be read; names its path.
             QuotaUsageError: the kubeconfig is refused; names the field.
         """
-        kubeconfig = Kubeconfig(Path(path), context, settings.allow_exec)
-        material = kubeconfig.load()
-        credentials = KubeconfigCredentials(kubeconfig, material, surroundings.wall_clock)
+        credentials = RotatingCredentials(
+            lambda: load_kubeconfig(Path(path), context or "", allow_exec=settings.allow_exec),
+            surroundings.wall_clock,
+        )
         return cls(
-            material.origin, settings=settings, surroundings=surroundings, credentials=credentials
+            credentials.server,
+            settings=settings,
+            surroundings=surroundings,
+            credentials=credentials,
         )
 
     def project(self, name: str) -> ProjectQuota:

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import httpx
 
+from compute_kubeconfig.tls import ClientIdentity, share_client_context
 from compute_quota_client._exceptions import QuotaUsageError
-from compute_quota_client._tls import ssl_context
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator, Callable
 
+    from compute_kubeconfig.access import Material
     from compute_quota_client._config import Http
-    from compute_quota_client._material import Material, TlsIdentity
 
 Transport: TypeAlias = httpx.AsyncBaseTransport
+TlsIdentity: TypeAlias = tuple[bytes | None, ClientIdentity | None]
 AIOHTTP_EXTRA: Final = "datum-compute-quota-client[aiohttp]"
 # docs/spec/quota.md A5. As many are kept as may be opened: httpcore 1.0 counts busy connections as
 # idle ones against what it may keep, and with fewer every request beyond them costs a handshake,
@@ -56,7 +57,7 @@ class _Pools:
 
 def _real_pools(material: Material, http: Http) -> _Pools:
     open_transport = _find_library(http)
-    context = ssl_context(material)
+    context = share_client_context(material.ca, material.identity)
     return _Pools(open_transport(context, REQUEST_LIMITS), open_transport(context, WATCH_LIMITS))
 
 
@@ -81,7 +82,7 @@ class Connections:
     ) -> None:
         self._fixed = transport is not None
         self._http: Http = http
-        self._tls_identity: TlsIdentity = material.tls_identity
+        self._tls_identity: TlsIdentity = (material.ca, material.identity)
         self._current = (
             _real_pools(material, http) if transport is None else _Pools(transport, transport)
         )
@@ -123,9 +124,10 @@ class Connections:
     async def _pools_for(self, material: Material) -> _Pools:
         if self.closed:
             raise QuotaUsageError("is closed", argument="client")
-        if not self._fixed and material.tls_identity != self._tls_identity:
+        tls_identity = (material.ca, material.identity)
+        if not self._fixed and tls_identity != self._tls_identity:
             old, self._current = self._current, _real_pools(material, self._http)
-            self._tls_identity = material.tls_identity
+            self._tls_identity = tls_identity
             old.retired = True
             self._retired.add(old)
             # Read before the await: another rotation may replace it meanwhile.

@@ -1,48 +1,60 @@
-"""The credential of a client, read again from its files every 60 s, and at once after a 401.
+"""The credential of a client, read again from its files within 60 s, and at once after a 401.
 
-Files are read on the way to a request, so that an idle client reads none and needs no task. A file
-that cannot be read after 60 s leaves the last good credential in use, since a rotation replaces
-files and the old credential mostly still works; after a 401 it is an error that names the path.
+`compute_kubeconfig` reads files and runs exec plugins; its errors become those of this library
+here, in `quota_errors` alone. A file that cannot be read on time leaves the last good credential in
+use, since a rotation replaces files and the old credential mostly still works; after a 401 it is an
+error that names the path.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
-from compute_quota_client._exceptions import QuotaAuthError, QuotaError, QuotaUsageError
-from compute_quota_client._exec import with_exec_credential
-from compute_quota_client._tls import ssl_context
+from compute_kubeconfig.access import Material
+from compute_kubeconfig.credentials import FileCredentials
+from compute_kubeconfig.exec_plugins import ExecPluginError
+from compute_kubeconfig.problems import FileError, UnreadableFileError
+from compute_quota_client._exceptions import QuotaAuthError, QuotaUsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from datetime import datetime
 
-    from compute_quota_client._kubeconfig import Kubeconfig
-    from compute_quota_client._material import Material
+    from compute_kubeconfig.access import Access
 
-REREAD_AFTER: Final = timedelta(seconds=60)
-# An exec credential is renewed this long before it ends, so that none ends while a request travels.
-EXPIRY_MARGIN: Final = timedelta(seconds=30)
+# Less than the 10 s of an operation (docs/spec/quota.md A5).
+EXEC_TIMEOUT: Final = timedelta(seconds=8)
+# A reading from before any event loop: files that were read then are read again at the first use.
+BEFORE_ANY_LOOP: Final = timedelta(days=-36_500)
+# The name of an argument where the loader names a part of the file, or none.
+_ARGUMENTS: Final = {
+    "": "kubeconfig",
+    "clusters": "cluster",
+    "contexts": "context",
+    "current-context": "context",
+    "users": "user",
+}
 
 _log = logging.getLogger(__name__)
 
 
 class Credentials(Protocol):
-    """Source of the client's credential; `now` is a reading of a monotonic clock."""
+    """Source of the client's credential."""
 
     @property
     def last_read(self) -> Material:
         """The result of the last read; reads no file and runs no program."""
         ...
 
-    async def current(self, now: timedelta) -> Material:
+    async def current(self) -> Material:
         """The credential to use now."""
         ...
 
-    async def renew(self, now: timedelta) -> Material:
+    async def renew(self) -> Material:
         """The credential read from disk now, because the server refused the last one."""
         ...
 
@@ -58,85 +70,83 @@ class FixedCredentials:
         """The credential."""
         return self._material
 
-    async def current(self, now: timedelta) -> Material:  # noqa: ARG002 - the protocol's
+    async def current(self) -> Material:
         """The credential."""
         return self._material
 
-    async def renew(self, now: timedelta) -> Material:  # noqa: ARG002 - the protocol's
+    async def renew(self) -> Material:
         """The credential."""
         return self._material
 
 
-class KubeconfigCredentials:
-    """The credential of a kubeconfig, read again as its files change."""
+class RotatingCredentials:
+    """The credential that `load` names, read again as its files change."""
 
-    def __init__(
-        self, kubeconfig: Kubeconfig, material: Material, wall_clock: Callable[[], datetime]
-    ) -> None:
-        self._kubeconfig = kubeconfig
-        self._read = material
-        self._used = material
-        self._wall_clock = wall_clock
-        # None until the first request: before it there may be no event loop, and so no clock.
-        self._read_at: timedelta | None = None
-        self._exec_done = material.command is None
-        self._exec_lock = asyncio.Lock()
+    def __init__(self, load: Callable[[], Access], wall_clock: Callable[[], datetime]) -> None:
+        """Reads all files once.
+
+        Raises:
+            QuotaAuthError: a file cannot be read; names its path.
+            QuotaUsageError: the content is refused; names the field.
+        """
+        clock = _LoopClock(wall_clock)
+        with quota_errors():
+            self._files = FileCredentials(
+                load, clock, exec_timeout=EXEC_TIMEOUT, on_refused=_log_refused
+            )
+
+    @property
+    def server(self) -> str:
+        """The URL of the server, as it is written."""
+        return self._files.server
 
     @property
     def last_read(self) -> Material:
-        """The kubeconfig's own, without what an exec program adds."""
-        return self._read
+        """The credential in use."""
+        return self._files.last_read
 
-    async def current(self, now: timedelta) -> Material:
-        """The last good credential, read again after 60 s."""
-        if self._read_at is None:
-            self._read_at = now
-        if now - self._read_at >= REREAD_AFTER:
-            self._reread(now)
-        async with self._exec_lock:
-            # One at a time: where many requests need a new credential, the program runs once.
-            if not self._exec_done or self._is_expiring():
-                await self._run_program()
-        return self._used
+    async def current(self) -> Material:
+        """The last good credential."""
+        with quota_errors():
+            return await self._files.current()
 
-    async def renew(self, now: timedelta) -> Material:
+    async def renew(self) -> Material:
         """Reads everything now; a file that cannot be read is an error."""
-        self._read_at = now
-        self._accept(self._kubeconfig.load())
-        if self._read.command is not None:
-            async with self._exec_lock:
-                await self._run_program()
-        return self._used
+        with quota_errors():
+            return await self._files.renew()
 
-    def _reread(self, now: timedelta) -> None:
-        self._read_at = now
+
+class _LoopClock:
+    """The event loop's clock, so that a test on a loop with virtual time waits for nothing."""
+
+    def __init__(self, wall_clock: Callable[[], datetime]) -> None:
+        self.now = wall_clock
+
+    def monotonic(self) -> timedelta:
         try:
-            self._accept(self._kubeconfig.load())
-        except QuotaError as error:
-            _log.warning("Keeping the last credential", extra={"reason": type(error).__name__})
+            return timedelta(seconds=asyncio.get_running_loop().time())
+        except RuntimeError:  # a client may be built before its loop runs
+            return BEFORE_ANY_LOOP
 
-    def _accept(self, material: Material) -> None:
-        if material == self._read:
-            return
-        if material.origin != self._read.origin:
-            # Connections, projects and watches of this client belong to one server.
-            raise QuotaUsageError("changed; a client serves one server", argument="server")
-        # Built only as a check: half of a rotated key pair is refused, and the old pair stays in
-        # use.
-        ssl_context(material)
-        self._read = material
-        self._used = material
-        self._exec_done = material.command is None
 
-    def _is_expiring(self) -> bool:
-        ends = self._used.expires_at
-        return ends is not None and self._wall_clock() >= ends - EXPIRY_MARGIN
+@contextmanager
+def quota_errors() -> Generator[None]:
+    """Translates the errors of the loader and of exec plugins; none has a value of a file."""
+    try:
+        yield
+    except FileError as refused:
+        raise _translate(refused) from refused
+    except ExecPluginError as failed:
+        raise QuotaAuthError(str(failed)) from failed
 
-    async def _run_program(self) -> None:
-        command = self._read.command
-        if command is None:
-            raise QuotaAuthError("the credential has expired")
-        renewed = await with_exec_credential(self._read, command)
-        ssl_context(renewed)
-        self._used = renewed
-        self._exec_done = True
+
+def _translate(refused: FileError) -> QuotaAuthError | QuotaUsageError:
+    if isinstance(refused, UnreadableFileError):
+        return QuotaAuthError(str(refused))
+    argument = _ARGUMENTS.get(refused.field, refused.field)
+    return QuotaUsageError(str(refused), argument=argument)
+
+
+def _log_refused(refused: FileError) -> None:
+    reason = type(_translate(refused)).__name__
+    _log.warning("Keeping the last credential", extra={"reason": reason})

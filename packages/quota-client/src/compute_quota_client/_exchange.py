@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from datetime import datetime
 
+    from compute_kubeconfig.access import Material
     from compute_quota_client._connections import Connections
-    from compute_quota_client._material import Material
 
 _T = TypeVar("_T")
 # httpx's own timeouts come first and name their cause; this one ends what they do not limit, a slow
@@ -115,7 +115,7 @@ class Exchanges:
         headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if call.content is not None:
             headers["Content-Type"] = call.content_type
-        if material.token is not None:
+        if material.token:
             headers["Authorization"] = f"Bearer {material.token}"
         left = max(deadline - loop_now(), timedelta(0)).total_seconds()
         timeout = httpx.Timeout(
@@ -125,7 +125,7 @@ class Exchanges:
             pool=left,
         )
         extensions: dict[str, object] = {"timeout": timeout.as_dict()}
-        if material.tls_server_name is not None:
+        if material.tls_server_name:
             extensions["sni_hostname"] = material.tls_server_name
         return httpx.Request(
             call.method,
@@ -160,7 +160,7 @@ class Exchanges:
 
     def _answer(self, response: httpx.Response, body: bytes, material: Material) -> Answer:
         status = response.status_code
-        secret = (material.token or "").encode()
+        secret = material.token.encode()
         if status >= 400 and len(secret) >= _SHORTEST_SECRET:
             body = body.replace(secret, _REDACTED)
         return Answer(status, body, self._pause_wanted(status, response.headers.get("Retry-After")))

@@ -30,9 +30,9 @@ from compute_quota_client._telemetry import Outcome
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
+    from compute_kubeconfig.access import Material
     from compute_quota_client._credentials import Credentials
     from compute_quota_client._dependencies import ClientDependencies
-    from compute_quota_client._material import Material
     from compute_quota_client._projects import ProjectState, ProjectStates
 
 _Got = TypeVar("_Got", bound="Answer | httpx.Response")
@@ -197,7 +197,7 @@ class Sender:
     async def _material(self, attempt: Attempt, *, renew: bool) -> Material:
         try:
             if renew:
-                return await self._credentials.renew(loop_now())
-            return await self._credentials.current(loop_now())
+                return await self._credentials.renew()
+            return await self._credentials.current()
         except QuotaError as error:
             raise attempt.auth(str(error)) from error

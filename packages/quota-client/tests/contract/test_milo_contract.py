@@ -24,6 +24,9 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
+from compute_kubeconfig.access import read_material
+from compute_kubeconfig.kubeconfig import load_kubeconfig
+from compute_kubeconfig.tls import share_client_context
 from compute_quota_client import (
     Absent,
     Claim,
@@ -44,8 +47,7 @@ from compute_quota_client import (
     Verdict,
     project_ref,
 )
-from compute_quota_client._kubeconfig import Kubeconfig
-from compute_quota_client._tls import ssl_context
+from compute_quota_client._urls import origin_of
 from compute_quota_client._wire import claim_body
 from compute_quota_client.testing import SERVER, FakeQuota
 
@@ -231,10 +233,12 @@ async def simulated_milo(stack: AsyncExitStack, request: pytest.FixtureRequest) 
 
 
 def administrator(kubeconfig: Path) -> httpx.AsyncClient:
-    material = Kubeconfig(kubeconfig, None, allow_exec=False).load()
+    access = load_kubeconfig(kubeconfig)
+    material = read_material(access)
+    context = share_client_context(material.ca, material.identity)
     headers = {"Authorization": f"Bearer {material.token}"} if material.token else {}
     return httpx.AsyncClient(
-        base_url=material.origin, verify=ssl_context(material), headers=headers, trust_env=False
+        base_url=origin_of(access.server), verify=context, headers=headers, trust_env=False
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from compute_kubeconfig.kubeconfig import load_kubeconfig
 from compute_quota_client import (
     Absent,
     Operation,
@@ -23,10 +24,7 @@ from compute_quota_client import (
     QuotaUnavailableError,
 )
 from compute_quota_client._clock import wall_now
-from compute_quota_client._credentials import KubeconfigCredentials
-from compute_quota_client._kubeconfig import Kubeconfig
-from compute_quota_client._material import Material
-from compute_quota_client._tls import ssl_context
+from compute_quota_client._credentials import RotatingCredentials
 from compute_quota_client.testing import SERVER, Failure, FakeQuota, a_claim
 
 Write = Callable[..., Path]
@@ -36,8 +34,9 @@ Jump = Callable[[float], None]
 
 def client_of(fake: FakeQuota, path: Path, *, allow_exec: bool = False) -> QuotaClient:
     """A client with the credentials of a kubeconfig and the transport of a fake."""
-    kubeconfig = Kubeconfig(path, None, allow_exec)
-    credentials = KubeconfigCredentials(kubeconfig, kubeconfig.load(), wall_now)
+    credentials = RotatingCredentials(
+        lambda: load_kubeconfig(path, allow_exec=allow_exec), wall_now
+    )
     return QuotaClient(SERVER, transport=fake.transport, credentials=credentials)
 
 
@@ -338,7 +337,8 @@ async def test_a_name_the_servers_certificate_does_not_carry_is_not_trusted(
 async def test_a_server_that_speaks_only_old_tls_is_not_talked_to(
     fake: FakeQuota, ca: bytes, server_tls: ssl.SSLContext, write_kubeconfig: Write
 ) -> None:
-    permissive = ssl_context(Material(origin=SERVER, ca=ca))
+    # One of its own: the client's is shared by all that trust the same CA.
+    permissive = ssl.create_default_context(cadata=ca.decode())
     for context in (server_tls, permissive):
         context.minimum_version = ssl.TLSVersion.TLSv1_1
         context.set_ciphers("ALL:@SECLEVEL=0")

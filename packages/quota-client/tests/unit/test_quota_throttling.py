@@ -7,6 +7,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from compute_kubeconfig.access import Material
 from compute_quota_client import (
     Absent,
     Operation,
@@ -22,7 +23,6 @@ from compute_quota_client._clock import loop_now
 from compute_quota_client._connections import Connections
 from compute_quota_client._credentials import FixedCredentials
 from compute_quota_client._exchange import Call, Exchanges
-from compute_quota_client._material import Material
 from compute_quota_client._projects import ProjectStates
 from compute_quota_client._sender import Sender
 from compute_quota_client._urls import plane_urls
@@ -140,7 +140,7 @@ async def test_429s_are_waited_out_until_the_operation_has_no_time_left(
 async def test_an_operation_without_time_left_sends_nothing_and_is_no_failure_of_the_plane(
     fake: FakeQuota,
 ) -> None:
-    material, dependencies = Material(origin=SERVER), Surroundings()
+    material, dependencies = Material(), Surroundings()
     states = ProjectStates(dependencies.chance)
     connections = Connections(material, fake.transport)
     sender = Sender(

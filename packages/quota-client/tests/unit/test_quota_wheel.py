@@ -1,4 +1,4 @@
-"""The wheel, built and used in an environment that has httpx and pydantic and nothing of ours."""
+"""The wheel, built and used in an environment that has what it declares and no more of ours."""
 
 import os
 import re
@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2]
+SIBLING = PACKAGE.parent / "kubeconfig"
 # Claims, waits and releases: not only imports.
 USES_IT = """
 import asyncio, importlib.util, sys
 from compute_quota_client import Claim, Granted, Pending, QuotaClient, Released, project_ref
 from compute_quota_client.testing import GIB, FakeQuota, a_claim
 
-for name in ("yaml", "sniffio", "kopf", "compute_api_types", "compute_operator_kit", "pytest"):
+for name in ("sniffio", "kopf", "compute_api_types", "compute_operator_kit", "pytest"):
     assert importlib.util.find_spec(name) is None, name
 
 async def main():
@@ -38,6 +39,7 @@ async def main():
         assert isinstance(released, Released)
 
 asyncio.run(main())
+assert "yaml" not in sys.modules
 QuotaClient.from_kubeconfig(sys.argv[1])
 print("it works")
 """
@@ -85,12 +87,15 @@ def link_distribution(name: str, site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(PACKAGE, tmp_path_factory.mktemp("wheel"))
+
+
+def build_wheel(package: Path, folder: Path) -> Path:
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv, which builds the wheel, is not on PATH")
-    folder = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(
-        [uv, "build", "--wheel", "--out-dir", str(folder), str(PACKAGE)],
+        [uv, "build", "--wheel", "--out-dir", str(folder), str(package)],
         check=False,
         capture_output=True,
         text=True,
@@ -117,13 +122,14 @@ def test_the_wheel_declares_its_dependencies(wheel: Path) -> None:
     lines = archive.read(name).decode().splitlines()
     needs = [line.removeprefix("Requires-Dist: ") for line in lines if "Requires-Dist" in line]
     always = {need.split("<")[0].split(">")[0] for need in needs if "extra ==" not in need}
-    assert always == {"httpx", "pydantic"}
+    assert always == {"datum-compute-kubeconfig", "httpx", "pydantic"}
 
 
 @pytest.mark.spec("Q-01")
-def test_the_wheel_works_where_only_httpx_and_pydantic_are(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_works_where_only_what_it_declares_is(wheel: Path, tmp_path: Path) -> None:
     uv = shutil.which("uv")
     assert uv is not None
+    sibling = build_wheel(SIBLING, tmp_path / "sibling")
     environment = tmp_path / "empty"
     quiet = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
     subprocess.run(
@@ -133,12 +139,12 @@ def test_the_wheel_works_where_only_httpx_and_pydantic_are(wheel: Path, tmp_path
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site = environment / "lib" / version / "site-packages"
     # From the environment of the test, not from an index: a unit test has no network.
-    for name in dependencies_of("httpx", "pydantic"):
+    for name in dependencies_of("httpx", "pydantic", "pyyaml"):
         link_distribution(name, site)
     subprocess.run(
         [
             *(uv, "pip", "install", "--quiet", "--offline", "--no-deps"),
-            *("--python", str(python), str(wheel)),
+            *("--python", str(python), str(wheel), str(sibling)),
         ],
         check=True,
         env=quiet,
