@@ -169,7 +169,8 @@ class FileCredentials:
             if command is None or not (self._is_plugin_due or self._is_ending()):
                 return
             printed = await run_plugin(command, self._exec_timeout)
-            # The files may have been read again meanwhile.
+            if self._access.exec_command != command:
+                return  # the kubeconfig was replaced meanwhile: the next request runs its plugin
             material = replace(
                 self._read,
                 token=printed.token or self._read.token,
@@ -181,8 +182,7 @@ class FileCredentials:
             except UnusableTlsError as refused:
                 name = f"running {command.argv[0]!r} for a credential"
                 raise ExecPluginError(f"{name}: the {refused}") from None
-            self._material, self._context = material, context
-            self._is_plugin_due = command != self._access.exec_command
+            self._material, self._context, self._is_plugin_due = material, context, False
 
     def _is_ending(self) -> bool:
         expires = self._material.expires

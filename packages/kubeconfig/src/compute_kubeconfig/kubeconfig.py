@@ -175,8 +175,7 @@ def _refused_in_plugin(place: str, plugin: JsonObject) -> Iterator[Problem]:
             yield Problem(f"{place}.{key}", "is required")
     if plugin.get("interactiveMode") == "Always":
         yield Problem(f"{place}.interactiveMode", "must not be Always: there is no terminal")
-    args = plugin.get("args")
-    if args is not None and _read_args(plugin) is None:
+    if plugin.get("args") is not None and _read_args(plugin) is None:
         yield Problem(f"{place}.args", "must be a list of texts")
     if plugin.get("env") is not None and _read_env(plugin) is None:
         yield Problem(f"{place}.env", "must be a list of names and values, all of them text")

@@ -67,6 +67,30 @@ async def test_a_kubeconfig_that_is_read_again_unchanged_does_not_run_the_plugin
     assert await credentials.headers() == {"Authorization": "Bearer other"}
 
 
+async def test_a_plugin_that_a_new_kubeconfig_no_longer_names_gives_nothing(
+    mount: Mount, clock: ManualClock
+) -> None:
+    started, go_on = mount.folder / "started", mount.folder / "go-on"
+    wait = f"""
+import os, time
+open({str(started)!r}, "w").close()
+while not os.path.exists({str(go_on)!r}):
+    time.sleep(0.01)
+"""
+    mount.user = {"exec": a_plugin(wait + prints({"token": "printed"}))}
+    credentials = mount.credentials(clock, allow_exec=True)
+    asked = asyncio.create_task(credentials.headers())
+    assert await eventually(started.exists)
+
+    mount.user = {"token": "written"}
+    mount.kubeconfig()
+    await credentials.refresh()
+    mount.write("go-on", b"")
+    await asked
+
+    assert await credentials.headers() == {"Authorization": "Bearer written"}
+
+
 async def test_a_certificate_that_a_plugin_prints_is_presented(
     mount: Mount, clock: ManualClock
 ) -> None:
