@@ -54,20 +54,14 @@ class _FailureError(Exception):
 
 
 async def _run(command: ExecCommand, time_limit: timedelta) -> bytes:
-    info = {"apiVersion": command.api_version, "kind": KIND, "spec": {"interactive": False}}
-    env = {**os.environ, **dict(command.env), "KUBERNETES_EXEC_INFO": json.dumps(info)}
+    starting = asyncio.create_task(_start(command))
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command.argv,
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # without a terminal, and with its children in one group
-        )
-    except (OSError, ValueError) as cause:
-        why = cause.strerror if isinstance(cause, OSError) else None
-        raise _FailureError(why or "it cannot be started") from None
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Cancelled while it starts, asyncio would kill the program and leave its children.
+        with contextlib.suppress(_FailureError):
+            await _kill(await starting)
+        raise
     try:
         async with asyncio.timeout(time_limit.total_seconds()):
             printed = await _read_output(process)
@@ -76,12 +70,32 @@ async def _run(command: ExecCommand, time_limit: timedelta) -> bytes:
         raise _FailureError("it takes too long") from None
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await _kill(process)
     if code != 0:
         raise _FailureError(f"it ends with {code}")
     return printed
+
+
+async def _start(command: ExecCommand) -> asyncio.subprocess.Process:
+    info = {"apiVersion": command.api_version, "kind": KIND, "spec": {"interactive": False}}
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command.argv,
+            env={**os.environ, **dict(command.env), "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # without a terminal, and with its children in one group
+        )
+    except (OSError, ValueError) as cause:
+        why = cause.strerror if isinstance(cause, OSError) else None
+        raise _FailureError(why or "it cannot be started") from None
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def _read_output(process: asyncio.subprocess.Process) -> bytes:

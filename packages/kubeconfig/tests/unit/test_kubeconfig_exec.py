@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubeconfig_builders import PLUGIN_API, START, ManualClock, Mount, a_plugin, prints
@@ -119,10 +120,8 @@ assert os.getsid(0) == os.getpid()
 info["status"] = {"token": "t"}
 print(json.dumps(info))
 """
-    plugin = a_plugin(script, "x")
-    args = plugin["args"]
-    assert isinstance(args, list)
-    command = ExecCommand(PLUGIN_API, (str(plugin["command"]), *args), (("MODE", "test"),))
+    argv = (sys.executable, "-c", script, "x")
+    command = ExecCommand(PLUGIN_API, argv, (("MODE", "test"),))
 
     assert (await run_plugin(command, LONG)).token == "t"  # noqa: S105  # a test's own
     assert "test" not in repr(command)
@@ -223,6 +222,26 @@ async def test_a_program_that_is_no_longer_wanted_is_killed_with_its_children(
     assert await eventually(sleeper.is_running)
 
     running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert await eventually(sleeper.has_left_nothing)
+
+
+async def test_a_program_that_is_cancelled_while_it_starts_is_killed_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper, start = Sleeper(tmp_path), asyncio.create_subprocess_exec
+
+    async def start_slowly(*argv: str, **options: Any) -> asyncio.subprocess.Process:  # noqa: ANN401  # passed on
+        process = await start(*argv, **options)
+        assert await eventually(sleeper.is_running)
+        running.cancel()
+        await asyncio.sleep(0)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    running = asyncio.create_task(run_plugin(sleeper.command, LONG))
     with pytest.raises(asyncio.CancelledError):
         await running
 

@@ -173,10 +173,10 @@ EXEC = {"command": "sh", "apiVersion": PLUGIN_API}
         pytest.param(spoil_file("current-context", 5), "current-context", "must be text"),
         pytest.param(spoil_file("clusters", "x"), "clusters", "must be a list"),
         pytest.param(
-            spoil_file("users", [{"user": {}}]), "users[0]", "must have a name and a user"
+            spoil_file("users", [{"user": None}]), "users[0]", "must have a name and a user"
         ),
         pytest.param(
-            spoil_file("contexts", [{"name": "hub", "context": []}]),
+            spoil_file("contexts", [{"name": "hub", "context": ""}]),
             "contexts[0].context",
             "must be a mapping of keys to values",
         ),
