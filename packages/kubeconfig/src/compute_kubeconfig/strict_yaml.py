@@ -24,7 +24,7 @@ from compute_kubeconfig.problems import (
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
-_Steps: TypeAlias = tuple[str | int, ...]
+_FieldPath: TypeAlias = tuple[str | int, ...]
 
 TAG: Final = "tag:yaml.org,2002:"
 # The deepest schema in use has 60 levels. A limit of our own, because the parser's depends on the
@@ -124,10 +124,10 @@ class _Reader:
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
 
-    def note(self, path: _Steps, message: str) -> None:
+    def note(self, path: _FieldPath, message: str) -> None:
         self.problems.append(Problem(format_path(path), message))
 
-    def read(self, node: yaml.Node, path: _Steps = ()) -> Json:
+    def read(self, node: yaml.Node, path: _FieldPath = ()) -> Json:
         # An alias is the same node as its anchor; by aliases a small file can expand to a huge one.
         if id(node) in self._seen:
             self.note(path, "aliases are refused: write the value out")
@@ -147,7 +147,7 @@ class _Reader:
                 self.note(path, "tags are refused")
                 return None
 
-    def _read_mapping(self, node: yaml.MappingNode, path: _Steps) -> JsonObject:
+    def _read_mapping(self, node: yaml.MappingNode, path: _FieldPath) -> JsonObject:
         mapping: JsonObject = {}
         for key_node, value_node in node.value:
             key = self._read_key(key_node, path)
@@ -159,13 +159,13 @@ class _Reader:
             mapping[key] = self.read(value_node, (*path, key))
         return mapping
 
-    def _read_key(self, node: yaml.Node, path: _Steps) -> str | None:
+    def _read_key(self, node: yaml.Node, path: _FieldPath) -> str | None:
         if isinstance(node, yaml.ScalarNode) and node.tag == f"{TAG}str":
             return str(node.value)
         self.note(path, f"line {node.start_mark.line + 1}: keys are text")
         return None
 
-    def _read_scalar(self, node: yaml.ScalarNode, path: _Steps) -> Json:
+    def _read_scalar(self, node: yaml.ScalarNode, path: _FieldPath) -> Json:
         value = str(node.value)
         match node.tag.removeprefix(TAG):
             case "str":

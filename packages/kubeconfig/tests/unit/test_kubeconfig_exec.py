@@ -71,11 +71,11 @@ async def test_a_kubeconfig_that_is_read_again_unchanged_does_not_run_the_plugin
 async def test_a_plugin_that_a_new_kubeconfig_no_longer_names_gives_nothing(
     mount: Mount, clock: ManualClock
 ) -> None:
-    started, go_on = mount.folder / "started", mount.folder / "go-on"
+    started, released = mount.folder / "started", mount.folder / "released"
     wait = f"""
 import os, time
 open({str(started)!r}, "w").close()
-while not os.path.exists({str(go_on)!r}):
+while not os.path.exists({str(released)!r}):
     time.sleep(0.01)
 """
     mount.user = {"exec": a_plugin(wait + prints({"token": "printed"}))}
@@ -86,7 +86,7 @@ while not os.path.exists({str(go_on)!r}):
     mount.user = {"token": "written"}
     mount.kubeconfig()
     await credentials.refresh()
-    mount.write("go-on", b"")
+    mount.write("released", b"")
     await asked
 
     assert await credentials.headers() == {"Authorization": "Bearer written"}
