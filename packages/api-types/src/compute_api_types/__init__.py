@@ -2,7 +2,8 @@
 
 Made for any Datum service: pydantic is the only dependency, and nothing here talks to a server.
 Modules of constants and pure functions are imported as such (`compute_api_types.labels`, `reasons`,
-`names`, `conditions`, `quantity`, `validation`); the root exports the names below.
+`names`, `conditions`, `quantity`, `validation`); the root exports the names below, and
+`compute_api_types.v1alpha` every model of the API.
 
 A name is imported when it is first used, as in pydantic itself: a service that needs `labels` alone
 does not load every model.
@@ -14,7 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from compute_api_types.changes import WriteBack
     from compute_api_types.conditions import Condition, ConditionStatus, Statement
+    from compute_api_types.errors import ApiTypesError
     from compute_api_types.meta import (
         ObjectMeta,
         OwnerReference,
@@ -58,7 +61,10 @@ if TYPE_CHECKING:
     )
     from compute_api_types.wire import JsonObject, JsonValue, overlay
 
+    __version__: str
+
 __all__ = [
+    "ApiTypesError",
     "Condition",
     "ConditionStatus",
     "FieldProblem",
@@ -94,6 +100,7 @@ __all__ = [
     "WorkloadReference",
     "WorkloadSpec",
     "WorkloadStatus",
+    "WriteBack",
     "derive_template_hash",
     "format_timestamp",
     "judge_template_hash",
@@ -103,6 +110,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "changes": ("WriteBack",),
+    "errors": ("ApiTypesError",),
     "conditions": ("Condition", "ConditionStatus", "Statement"),
     "meta": (
         "ObjectMeta",
@@ -147,6 +156,8 @@ _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in name
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _read_version()
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -154,6 +165,16 @@ def __getattr__(name: str) -> object:
     # Kept, so that the next access does not come here.
     globals()[name] = value
     return value
+
+
+def _read_version() -> str:
+    # Reading the metadata of a distribution takes longer than importing this module.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("datum-compute-api-types")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from compute_api_types.errors import ApiTypesError
 from compute_api_types.labels import PARENT_CONTEXTS
 from compute_api_types.meta import GROUP, VERSION, Resource
 from compute_api_types.model import Model
@@ -50,7 +51,7 @@ _DROPPED: Final = frozenset({"$defs", "default", "title", REQUIRED_HINT, DEFAULT
 _EXTENSION: Final = "x-kubernetes-"
 
 
-class UnstructuralSchemaError(ValueError):
+class UnstructuralSchemaError(ApiTypesError):
     """A model uses what a CRD cannot express: our bug, raised when CRDs are generated."""
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
+from compute_api_types.errors import ApiTypesError
 from compute_api_types.model import Model
 from compute_api_types.scalars import Int64, PlainList, ReadOnlyMap, Timestamp
 
@@ -119,7 +120,7 @@ class PartialObject(Model):
     NAMESPACE: ClassVar = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
-class TimestampError(ValueError):
+class TimestampError(ApiTypesError):
     """The text is no RFC 3339 time."""
 
     def __init__(self, text: str) -> None:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Final
 
 from compute_api_types import labels
+from compute_api_types.errors import ApiTypesError
 
 LONGEST_LABEL: Final = 63
 """Longest DNS label and longest label value."""
@@ -32,11 +33,11 @@ _ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _UNSAFE: Final = re.compile(r"[^a-z0-9-]")
 
 
-class NamingError(ValueError):
+class NamingError(ApiTypesError):
     """A name cannot be derived from what was given."""
 
 
-class UndecodableIdentityError(ValueError):
+class UndecodableIdentityError(ApiTypesError):
     """A label does not name the project of its object; the message has object and label."""
 
     def __init__(self, owner: str, label: str, detail: str) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from compute_api_types.errors import ApiTypesError
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -88,13 +90,15 @@ class FieldProblem:
         return f"{where}{_TEXTS[self.kind]}: {self.detail}"
 
 
-class MalformedObjectError(ValueError):
-    """A document cannot be read as its kind; `problems` has the wrong fields."""
+class MalformedObjectError(ApiTypesError):
+    """What was given is no object of its kind; `problems` has the wrong fields."""
 
-    def __init__(self, what: str, problems: Sequence[FieldProblem]) -> None:
+    def __init__(
+        self, what: str, problems: Sequence[FieldProblem], *, doing: str = "reading"
+    ) -> None:
         first = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        super().__init__(f"reading {what}: {first.text}{more}")
+        super().__init__(f"{doing} {what}: {first.text}{more}")
         self.what: Final = what
         self.problems: Final = tuple(problems)
 

@@ -11,6 +11,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
+from compute_api_types.errors import ApiTypesError
+
 PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
@@ -53,7 +55,7 @@ _LONGEST_TEXT: Final = 64
 _LARGEST_EXPONENT: Final = 64
 
 
-class QuantityError(ValueError):
+class QuantityError(ApiTypesError):
     """The text is no quantity; the message has what is allowed."""
 
     def __init__(self, raw: object, detail: str) -> None:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from compute_api_types import labels
 from compute_api_types.conditions import PROGRAMMED, READY, Condition, ConditionStatus, is_true
+from compute_api_types.errors import ApiTypesError
 from compute_api_types.meta import API_VERSION, ObjectMeta, OwnerReference, TemplateMeta
 from compute_api_types.names import (
     LabelValue,
@@ -66,7 +67,7 @@ BOTH_GATES: Final = (labels.NETWORK_GATE, labels.QUOTA_GATE)
 Rooted = TypeVar("Rooted", Workload, WorkloadDeployment, Instance)
 
 
-class ImpossibleObjectError(ValueError):
+class ImpossibleObjectError(ApiTypesError):
     """A test asked for an object that cannot exist."""
 
 

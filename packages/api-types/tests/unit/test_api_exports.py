@@ -15,9 +15,11 @@ def test_all_is_sorted_and_every_name_in_it_can_be_had() -> None:
         assert getattr(compute_api_types, name) is not None
 
 
-def declared_for_type_checkers() -> dict[str, str]:
+def declared_for_type_checkers(
+    module: Path = Path(str(compute_api_types.__file__)),
+) -> dict[str, str]:
     """Every name that type checkers see, and the module they see it in."""
-    tree = ast.parse(Path(str(compute_api_types.__file__)).read_text("utf-8"))
+    tree = ast.parse(module.read_text("utf-8"))
     guards = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for guard in guards for node in guard.body if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in imports for alias in node.names}
@@ -71,3 +73,22 @@ def test_the_package_needs_nothing_but_pydantic() -> None:
         "typing_inspection",
     }
     assert set(done.stdout.split()) - allowed == set()
+
+
+def test_v1alpha_misses_no_model_and_type_checkers_see_what_is_there() -> None:
+    """A model that a module gains is exported, or this fails."""
+    from compute_api_types import v1alpha
+
+    folder = Path(str(v1alpha.__file__)).parent
+    defined = {
+        node.name: f"compute_api_types.v1alpha.{path.stem}"
+        for path in folder.glob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert set(defined) <= set(v1alpha.__all__)
+    declared = declared_for_type_checkers(folder / "__init__.py")
+    assert set(declared) == set(v1alpha.__all__)
+    for name, home in declared.items():
+        assert getattr(v1alpha, name) is getattr(import_module(home), name)
+        assert defined.get(name, home) == home

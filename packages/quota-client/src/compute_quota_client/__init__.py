@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from compute_quota_client._backoff import DenialBackoff
 from compute_quota_client._client import QuotaClient
-from compute_quota_client._config import QuotaSettings
+from compute_quota_client._config import QuotaSettings, own_version
 from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import (
     Cause,
@@ -105,3 +105,6 @@ __all__ = [
     "judge",
     "project_ref",
 ]
+
+__version__ = own_version()
+del own_version

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from compute_kubeconfig.access import Material
+from compute_kubeconfig.access import IN_CLUSTER_MOUNT, Material
 from compute_kubeconfig.kubeconfig import load_kubeconfig
 from compute_quota_client._config import QuotaSettings
 from compute_quota_client._connections import Connections
@@ -19,6 +19,7 @@ from compute_quota_client._credentials import Credentials, FixedCredentials, Rot
 from compute_quota_client._dependencies import Surroundings
 from compute_quota_client._exceptions import QuotaUsageError
 from compute_quota_client._exchange import Exchanges
+from compute_quota_client._in_cluster import find_service_account
 from compute_quota_client._project import ProjectQuota
 from compute_quota_client._projects import ProjectStates
 from compute_quota_client._requests import PlaneRequests
@@ -38,9 +39,9 @@ _DEFAULT_SURROUNDINGS = Surroundings()
 class QuotaClient:
     """One quota server and all its projects; an async context manager.
 
-    Build it with `from_kubeconfig`. Built directly it has no credential of its own, and sends
-    requests to `server` by `transport`: for tests (`compute_quota_client.testing.FakeQuota`) and
-    for transports that add a credential.
+    Build it with `from_kubeconfig` or `in_cluster`. Built directly it has no credential of its own,
+    and sends requests to `server` by `transport`: for tests
+    (`compute_quota_client.testing.FakeQuota`) and for transports that add a credential.
     """
 
     def __init__(
@@ -87,6 +88,40 @@ class QuotaClient:
             lambda: load_kubeconfig(Path(path), context or "", allow_exec=settings.allow_exec),
             surroundings.wall_clock,
         )
+        return cls(
+            credentials.server,
+            settings=settings,
+            surroundings=surroundings,
+            credentials=credentials,
+        )
+
+    @classmethod
+    def in_cluster(
+        cls,
+        server: str | None = None,
+        settings: QuotaSettings = _DEFAULT_SETTINGS,
+        *,
+        ca_file: str | PathLike[str] | None = None,
+        system_ca: bool = False,
+        mount: str | PathLike[str] = IN_CLUSTER_MOUNT,
+        surroundings: Surroundings = _DEFAULT_SURROUNDINGS,
+    ) -> Self:
+        """A client with the service account of the pod it runs in.
+
+        `server` is the quota server, by default the pod's own cluster. It is trusted by the CA of
+        the mount, unless `ca_file` or `system_ca` names another. `mount` is the folder with
+        `token`, which may be a projected one for another audience. Files are read now, and again
+        as they change; nothing is sent.
+
+        Raises:
+            QuotaAuthError: a file cannot be read; names its path.
+            QuotaUsageError: no server is named and this is no pod, or the server is refused.
+        """
+        if ca_file is not None and system_ca:
+            raise QuotaUsageError("excludes system_ca", argument="ca_file")
+        ca = None if ca_file is None else Path(ca_file)
+        access = find_service_account(server, Path(mount), ca, system_ca)
+        credentials = RotatingCredentials(lambda: access, surroundings.wall_clock)
         return cls(
             credentials.server,
             settings=settings,

@@ -19,7 +19,8 @@ _HEADER_TEXT: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _MAX_FIELD_MANAGER: Final = 128
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """The installed release."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:  # run from a source tree that was never installed
@@ -54,7 +55,7 @@ class QuotaSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     user_agent: Annotated[str, AfterValidator(_checked_header_text)] = (
-        f"{DISTRIBUTION}/{_own_version()}"
+        f"{DISTRIBUTION}/{own_version()}"
     )
     """The `User-Agent` of every request."""
 
