@@ -279,6 +279,7 @@ GENERATED: Final = (
     "crds",
     "dashboard",
     "interpreter",
+    "reference_api_types",
     "reference_conditions",
     "reference_configuration",
     "reference_metrics",
