@@ -19,6 +19,7 @@ from tools import dashboard
 from tools.workspace import ROOT
 
 FOLDER = ROOT / "deploy" / "components" / "monitoring"
+REPOSITORY = "https://github.com/datum-cloud/compute-federation"
 RUNBOOKS = ROOT / "docs" / "howto" / "runbooks"
 OPERATIONS = ROOT / "docs" / "spec" / "operations.md"
 # Not of one alert: operations.md 8.1.
@@ -135,7 +136,10 @@ def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
     pages = {path.stem for path in RUNBOOKS.glob("*.md")}
     assert pages == names | BY_HAND
     for alert in alerts():
-        assert alert.annotations["runbook"] == f"docs/howto/runbooks/{alert.name}.md"
+        page = f"docs/howto/runbooks/{alert.name}.md"
+        assert alert.annotations["runbook"] == page
+        # What an alert manager links to; a relative path is no link outside of this tree.
+        assert alert.annotations["runbook_url"] == f"{REPOSITORY}/blob/main/{page}"
 
 
 @pytest.mark.parametrize("alert", sorted({alert.name for alert in alerts()}))

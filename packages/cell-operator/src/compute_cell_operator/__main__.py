@@ -15,12 +15,18 @@ from compute_cell_operator.planes import CELL
 from compute_cell_operator.process import run
 from compute_cell_operator.settings import CellSettings
 from compute_cell_operator.wiring import COMPONENT
+from compute_operator_kit.config.loader import Verb
 from compute_operator_kit.core.system_clock import SystemClock
 from compute_operator_kit.process.command_line import Program, run_program
 from compute_operator_kit.process.lifecycle import ExitCode, Lifecycle, run_process
 
 DISTRIBUTION: Final = "datum-compute-cell-operator"
-PROGRAM: Final = Program(COMPONENT, DISTRIBUTION, CELL, CellSettings, run)
+DECOMMISSION: Final = Verb(
+    decommission.VERB,
+    "remove what a cell that never returns left on the hub and in the projects",
+    decommission.add_arguments,
+)
+PROGRAM: Final = Program(COMPONENT, DISTRIBUTION, CELL, CellSettings, run, verbs=(DECOMMISSION,))
 
 
 def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:

@@ -66,6 +66,15 @@ class CellSettings(Root):
     def is_quota_enforced(self) -> bool:
         return self.quota.mode == "enforce"
 
+    @override
+    def enabled(self) -> Iterable[str]:
+        city = f", city {self.cell.city_code}" if self.cell.city_code else ""
+        yield f"cell: {self.cell.name}{city}"
+        yield from super().enabled()
+        source = self.quota.kubeconfig_path or "the pod's own cluster"
+        is_on = self.is_quota_enforced
+        yield f"quota: {f'enforced, Milo of {source}' if is_on else 'disabled, nothing is claimed'}"
+
     def is_in_scope(self, namespace: str) -> bool:
         """Whether deployments and Instances of a namespace are reconciled here (cell.md 1)."""
         return not self.is_federated or names.parse_hub_namespace(namespace) is not None

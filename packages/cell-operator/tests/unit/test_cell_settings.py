@@ -83,6 +83,15 @@ def test_version_and_check_config(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
     file.write_text(good)
     assert main(["check-config", "--server-config", str(file)], {}) == 0
+    stated = capsys.readouterr().out.splitlines()
+    assert stated[:2] == [f"{file}: valid, kind CellOperator", "  cell: dfw-1"]
+    assert stated[-1] == "  quota: disabled, nothing is claimed"
     file.write_text(good.replace("CellOperator", "ManagementOperator") + "wrong: 1\n")
     assert main(["check-config", "--server-config", str(file)], {}) == 2
     assert "wrong" in capsys.readouterr().err
+
+
+def test_help_lists_decommission(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"], {})
+    assert "decommission" in capsys.readouterr().out

@@ -88,6 +88,15 @@ class ManagementSettings(Root):
         return (*super().rules(), *MANAGEMENT_RULES)
 
     @override
+    def enabled(self) -> Iterable[str]:
+        source = self.discovery.discovery_kubeconfig_path or "the pod's own cluster"
+        what = "this cluster alone" if self.is_single else f"the projects of {source}"
+        yield f"discovery: {self.discovery.mode}, {what}"
+        yield from super().enabled()
+        server = self.webhook_server
+        yield f"admission webhook: {f'on port {server.port}' if server else 'off'}"
+
+    @override
     def configured_files(self) -> Iterable[tuple[str, Path]]:
         yield from super().configured_files()
         section = self.discovery

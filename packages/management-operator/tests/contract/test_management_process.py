@@ -313,8 +313,13 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("compute-management-operator ")
 
 
-def test_a_good_configuration_passes_and_nothing_starts(tmp_path: Path) -> None:
+def test_a_good_configuration_passes_and_nothing_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check-config", "--server-config", write(tmp_path, GOOD)], {}) == 0
+    stated = capsys.readouterr().out
+    assert "valid, kind ManagementOperator" in stated
+    assert "  admission webhook: " in stated
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,12 @@ def _build_parser(program: str) -> argparse.ArgumentParser:
         "removes it with --execute.",
         allow_abbrev=False,
     )
+    add_arguments(parser)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments after the verb, for its own parser and for the help of the whole command."""
     parser.add_argument("--cell", required=True, metavar="NAME", help="the cell that is gone")
     parser.add_argument("--hub-kubeconfig", required=True, type=Path, metavar="F")
     claims = parser.add_mutually_exclusive_group(required=True)
@@ -91,7 +97,6 @@ def _build_parser(program: str) -> argparse.ArgumentParser:
         help="a project whose hub Namespaces are gone; may be repeated",
     )
     parser.add_argument("--execute", action="store_true", help="delete what is listed")
-    return parser
 
 
 async def run_command(

@@ -26,6 +26,8 @@ SettingsT = TypeVar("SettingsT", bound=Root)
 SERVER_CONFIG_FLAG: Final = "--server-config"
 SERVER_CONFIG_VARIABLE: Final = "SERVER_CONFIG"
 CHECK_CONFIG: Final = "check-config"
+COMPLETION: Final = "completion"
+SHELLS: Final = ("bash", "zsh", "fish")
 RUN: Final = "run"
 
 
@@ -121,8 +123,12 @@ def build_parser(program: str, version: str, verbs: Iterable[Verb] = ()) -> argp
         CHECK_CONFIG,
         parents=[shared],
         allow_abbrev=False,
-        help="read the configuration, say what is wrong with it, start nothing",
+        help="read the configuration, say what is wrong with it or what it enables, start nothing",
     )
+    completion = commands.add_parser(
+        COMPLETION, allow_abbrev=False, help="print a script that completes this command in a shell"
+    )
+    completion.add_argument("shell", choices=SHELLS)
     for verb in verbs:
         verb.configure(commands.add_parser(verb.name, allow_abbrev=False, help=verb.help))
     return parser

@@ -231,6 +231,22 @@ class Root(Section):
         """The rules of the configuration; a subclass adds its own."""
         return SHARED_RULES
 
+    def enabled(self) -> Iterable[str]:
+        """One line per part that this configuration enables or leaves off, for `check-config`."""
+        hub = f"hub of {self.hub.kubeconfig_path}" if self.hub.mode == "karmada" else "no hub"
+        yield f"federation: {self.hub.mode}, {hub}"
+        election = self.leader_election
+        lease = f"Lease in {election.namespace or 'the namespace of the pod'}"
+        yield f"leader election: {f'on, {lease}' if election.enabled else 'off, one replica only'}"
+        yield f"networking: {self.networking}"
+        scheme = "HTTPS" if self.metrics_server.secure_serving else "HTTP"
+        yield f"metrics: {_shown(self.metrics_server.bind_address, scheme)}"
+        yield f"probes: {_shown(self.health.bind_address, 'HTTP')}"
+        # Without path and user: both may hold a secret.
+        traces = urlsplit(self.telemetry.otlp_endpoint).netloc.rpartition("@")[2]
+        what = "traces and metrics" if self.telemetry.otlp_metrics else "traces"
+        yield f"telemetry: {f'{what} to {traces}' if traces else 'no traces'}"
+
     def configured_files(self) -> Iterable[tuple[str, Path]]:
         """All files of the configuration with their field; they must exist at the start."""
         if self.hub.kubeconfig_path:
@@ -238,6 +254,10 @@ class Root(Section):
         if self.metrics_server.bind and self.metrics_server.secure_serving:
             yield "metricsServer.tls", self.metrics_server.tls.certificate
             yield "metricsServer.tls", self.metrics_server.tls.key
+
+
+def _shown(address: str, scheme: str) -> str:
+    return "off" if address == "0" else f"{scheme} on {address}"
 
 
 def _hub_is_configured(root: Root) -> str | None:

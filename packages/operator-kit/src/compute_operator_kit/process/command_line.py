@@ -1,4 +1,4 @@
-"""The command line of an operator: `check-config`, `--version`, or a run until SIGTERM.
+"""The command line of an operator: a run until SIGTERM, or one of its small commands.
 
 Both operators run through this one function, so that a configuration which `check-config` accepts
 is read in the same way by the process. A refused configuration has exit code 2 and one line per
@@ -8,6 +8,7 @@ problem; nothing is started for it.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,12 +17,15 @@ from typing import Generic
 from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.loader import (
     CHECK_CONFIG,
+    COMPLETION,
     SettingsT,
+    Verb,
     build_parser,
     load_settings,
     read_command,
 )
 from compute_operator_kit.core.keys import PlaneName
+from compute_operator_kit.process.completion import derive_completion
 from compute_operator_kit.process.lifecycle import (
     ExitCode,
     Lifecycle,
@@ -41,6 +45,7 @@ class Program(Generic[SettingsT]):
     home: PlaneName
     settings: type[SettingsT]
     run: Callable[[SettingsT, ProcessInfo, Lifecycle], Coroutine[None, None, None]]
+    verbs: tuple[Verb, ...] = ()  # shown in help; the operator handles them when they come first
 
 
 def run_program(
@@ -53,8 +58,14 @@ def run_program(
     """
     environ = os.environ if environ is None else environ
     info = ProcessInfo(program.component, version(program.distribution), program.home, environ)
-    parsed = build_parser(program.component, info.version).parse_args(arguments)
+    parser = build_parser(program.component, info.version, program.verbs)
+    parsed = parser.parse_args(arguments)
     command = read_command(parsed, environ)
+    if command.verb == COMPLETION:
+        sys.stdout.write(derive_completion(parser, str(parsed.shell)))
+        return ExitCode.CLEAN
+    if command.verb in {verb.name for verb in program.verbs}:
+        parser.error(f"{command.verb} comes first, before all flags")
     try:
         settings = load_settings(program.settings, command)
     except ConfigurationError as refused:
@@ -62,5 +73,7 @@ def run_program(
         return ExitCode.REFUSED
     if command.verb == CHECK_CONFIG:
         report_warnings(settings)
+        sys.stdout.write(f"{command.server_config}: valid, kind {settings.KIND}\n")
+        sys.stdout.writelines(f"  {line}\n" for line in settings.enabled())
         return ExitCode.CLEAN
     return run_process(lambda lifecycle: program.run(settings, info, lifecycle))

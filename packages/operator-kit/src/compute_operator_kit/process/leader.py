@@ -75,9 +75,16 @@ def derive_identity(pod_name: str, host_name: str, token: str) -> str:
     return f"{pod_name or host_name}_{token}"
 
 
-def find_namespace(configured: str, environ: Mapping[str, str], own: str) -> str:
-    """The namespace of the Lease: of the settings, of the pod, or of the credentials."""
+def find_namespace(
+    configured: str, environ: Mapping[str, str], own: str, *, is_elected: bool = True
+) -> str:
+    """The operator's namespace, with its Lease: of the settings, of the pod, or of the credentials.
+
+    Where there is no election, there is no Lease to put anywhere, and `default` will do.
+    """
     namespace = configured or environ.get("POD_NAMESPACE", "") or own
+    if not namespace and not is_elected:
+        return "default"
     if not namespace:
         hint = "is required outside a cluster (POD_NAMESPACE does the same)"
         raise ConfigurationError([Problem("leaderElection.namespace", hint)])

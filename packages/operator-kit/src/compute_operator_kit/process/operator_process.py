@@ -137,7 +137,10 @@ class OperatorProcess:
             environ.get("POD_NAME", ""), socket.gethostname(), secrets.token_hex(4)
         )
         self._namespace = find_namespace(
-            settings.leader_election.namespace, environ, credentials.home.namespace
+            settings.leader_election.namespace,
+            environ,
+            credentials.home.namespace,
+            is_elected=settings.leader_election.enabled,
         )
         resource = build_resource(
             info.component,

@@ -530,6 +530,11 @@ def test_the_lease_lives_where_the_operator_does() -> None:
         find_namespace("", {}, "")
 
 
+def test_no_namespace_is_asked_for_where_there_is_no_election() -> None:
+    assert find_namespace("", {}, "", is_elected=False) == "default"
+    assert find_namespace("", {"POD_NAMESPACE": "pod"}, "own", is_elected=False) == "pod"
+
+
 def test_an_identity_is_of_one_process_alone() -> None:
     assert derive_identity("pod-1", "host", "x7") == "pod-1_x7"
     assert derive_identity("", "host", "x7") == "host_x7"
