@@ -316,6 +316,13 @@ def docs(session: nox.Session) -> None:
     tool(session, "doc_commands", *session.posargs)
 
 
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Each wheel alone in an empty environment, on every Python at hand, with its README."""
+    sync_dev(session)
+    tool(session, "wheels", *session.posargs)
+
+
 def python_of_images() -> str | None:
     """Debian's own, where it is at hand: the images run it, and one that was compiled without
     profiles takes a fifth longer for the same. None: whichever runs nox.
