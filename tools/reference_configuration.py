@@ -93,7 +93,8 @@ One YAML document per operator, `apiVersion: {API_VERSION}`,
 `kind: ManagementOperator` or `CellOperator`. An unknown key, a wrong type or a value out of range
 stops the process with exit code 2; `check-config --server-config FILE` says all that is wrong, or
 what a valid file enables, and starts nothing. `completion bash` (`zsh`, `fish`) prints a script
-that completes the command in a shell. Durations are text: `15s`, `10m`, `200ms`. The file holds paths, never credentials.
+that completes the command in a shell. Durations are text: `15s`, `10m`, `200ms`. The file holds
+paths, never credentials.
 
 ## Keys
 """
