@@ -94,6 +94,8 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("Deployments", ".status.deployments"),
         *_REPLICAS,
         _MESSAGE,
+        # A server prints the first result of a path only: these are the cities of one placement.
+        Column("Cities", ".spec.placements[*].cityCodes"),
     ),
     "WorkloadDeployment": (
         _AGE,
@@ -117,6 +119,16 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
 }
 """Printer columns per kind, in order (api.md 6)."""
 
+CATEGORY: Final = "compute"
+"""`kubectl get compute` lists all three kinds."""
+
+SHORT_NAMES: Final[Mapping[str, str]] = {
+    "Workload": "cwl",
+    "WorkloadDeployment": "cwd",
+    "Instance": "cinst",
+}
+"""One per kind; none is a name of a kind in Kubernetes, Karmada or Milo (api.md 1)."""
+
 
 def derive_crds() -> tuple[JsonObject, ...]:
     """The documents of the three CRDs, in the order of the specification."""
@@ -136,6 +148,8 @@ def _document(model: type[Model], resource: Resource, default_status: Model) -> 
         "listKind": f"{kind}List",
         "plural": resource.plural,
         "singular": resource.singular,
+        "shortNames": [SHORT_NAMES[kind]],
+        "categories": [CATEGORY],
     }
     version: JsonObject = {
         "name": VERSION,

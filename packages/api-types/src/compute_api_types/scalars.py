@@ -146,6 +146,24 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctInSchema:
+    """A list without duplicates for the API server, by `name` or by value, and not for a reader.
+
+    An object that was stored before the schema asked for it may have some and must be read.
+    """
+
+    by_name: bool
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        if not self.by_name:
+            return handler(core) | {"x-kubernetes-list-type": "set"}
+        keys = {"x-kubernetes-list-map-keys": ["name"]}
+        return handler(core) | {"x-kubernetes-list-type": "map"} | keys
+
+
+@dataclass(frozen=True, slots=True)
 class FilledBySchema:
     """An optional string that the API server fills in when it is absent.
 
@@ -160,6 +178,16 @@ class FilledBySchema:
     ) -> JsonSchemaValue:
         hints = {DEFAULT_HINT: self.value}
         return handler(core) | hints | ({REQUIRED_HINT: True} if self.required else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Preserved:
+    """An object of another writer: every field of it is kept, and none is checked."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 class _Named(Protocol):
@@ -222,3 +250,5 @@ if TYPE_CHECKING:
 else:
     # The same at run time: pydantic's own Mapping support would copy it through Python code.
     ReadOnlyMap = dict[str, Element]
+
+OpaqueObject: TypeAlias = Annotated[ReadOnlyMap[object], Preserved()]

@@ -86,6 +86,8 @@ def test_a_document_has_names_scope_one_version_and_nothing_else(
         "listKind": f"{kind}List",
         "plural": plural,
         "singular": kind.lower(),
+        "shortNames": [{"Workload": "cwl", "WorkloadDeployment": "cwd", "Instance": "cinst"}[kind]],
+        "categories": ["compute"],
     }
     version = version_of(kind)
     assert set(version) == {
@@ -136,6 +138,7 @@ ALLOWED = {
     "x-kubernetes-list-map-keys",
     "x-kubernetes-list-type",
     "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
 }
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
@@ -276,14 +279,18 @@ MARKERS: dict[str, dict[str, set[str]]] = {
         in_conditions("observedGeneration"),
         {"WorkloadDeployment": {"status.observedTemplateGeneration"}},
     ),
-    "x-kubernetes-list-type=map": in_instance_spec(
-        "runtime.sandbox.containers",
-        f"{SANDBOX}.env",
-        f"{SANDBOX}.ports",
-        f"{MACHINE}.ports",
-        "volumes",
-        "controller.schedulingGates",
+    "x-kubernetes-list-type=map": union(
+        {"Workload": {"spec.placements"}},
+        in_instance_spec(
+            "runtime.sandbox.containers",
+            f"{SANDBOX}.env",
+            f"{SANDBOX}.ports",
+            f"{MACHINE}.ports",
+            "volumes",
+            "controller.schedulingGates",
+        ),
     ),
+    "x-kubernetes-list-type=set": union({"Workload": {"spec.placements[].cityCodes"}}),
     "x-kubernetes-list-type=atomic": in_instance_spec(
         f"{INGRESS}.from",
         f"{INGRESS}.from[].ipBlock.except",
@@ -300,6 +307,7 @@ MARKERS: dict[str, dict[str, set[str]]] = {
     ),
     "x-kubernetes-int-or-string": union(QUANTITIES, in_instance_spec(f"{INGRESS}.ports[].port")),
     "pattern": union(QUANTITIES, in_conditions("type"), in_conditions("reason")),
+    "x-kubernetes-preserve-unknown-fields": union({"Workload": {"status.gateway"}}),
 }
 
 
@@ -613,6 +621,7 @@ FIELDS = {
         "spec.placements[].*scaleSettings": "object",
         **below("spec.placements[].scaleSettings.", SCALE_SETTINGS),
         "status": "object",
+        "status.gateway": "object",
         **below("status.conditions", CONDITION_FIELDS),
         "status.*deployments": "int32",
         **below("status.", COUNTER_FIELDS),
@@ -670,6 +679,7 @@ COLUMNS = {
         ("Desired", "string", ".status.desiredReplicas", 0),
         ("Up-to-date", "string", ".status.updatedReplicas", 0),
         ("Message", "string", c("Ready", "message"), 1),
+        ("Cities", "string", ".spec.placements[*].cityCodes", 0),
     ],
     "WorkloadDeployment": [
         ("Age", "date", ".metadata.creationTimestamp", 0),

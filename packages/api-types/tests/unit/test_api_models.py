@@ -449,3 +449,22 @@ def test_an_instance_spec_needs_a_network_and_a_runtime() -> None:
         "runtime",
         "networkInterfaces",
     ]
+
+
+def test_a_workload_that_was_stored_with_duplicates_is_read() -> None:
+    """The schema forbids them by now; an object from before still has them (api.md 14, trap 13)."""
+    document = workload_document()
+    placement = {"name": "a", "cityCodes": ["DFW", "DFW"], "scaleSettings": {"minReplicas": 1}}
+    document = put(document, "spec.placements", [placement, placement])
+    assert [each.city_codes for each in Workload.read(document).spec.placements] == [
+        ("DFW", "DFW"),
+        ("DFW", "DFW"),
+    ]
+
+
+def test_the_status_of_a_gateway_is_read_and_kept() -> None:
+    gateway: JsonValue = {"addresses": [{"type": "IPAddress", "value": "203.0.113.7"}]}
+    document = put(workload_document(), "status", {"gateway": gateway})
+    status = Workload.read(document).status
+    assert status is not None
+    assert status.to_document()["gateway"] == gateway

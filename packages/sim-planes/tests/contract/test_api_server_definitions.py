@@ -193,6 +193,52 @@ async def test_an_object_that_became_invalid_can_be_edited_where_it_is_valid(
     (await api.delete(gadgets.definition)).expect(200)
 
 
+@pytest.mark.parametrize(
+    ("items", "marker", "duplicates"),
+    [
+        ({"type": "string"}, {"x-kubernetes-list-type": "set"}, ["DFW", "DFW"]),
+        (
+            {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "b": {"type": "string"}},
+            },
+            {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            [{"name": "x"}, {"name": "x", "b": "y"}],
+        ),
+    ],
+    ids=["set", "map"],
+)
+async def test_an_object_with_duplicates_stays_writable_after_its_list_became_a_set_or_a_map(
+    api: Api, gadgets: Gadgets, items: JsonObject, marker: JsonObject, duplicates: list[JsonValue]
+) -> None:
+    """What `placements` and `cityCodes` rely on: an object without duplicates is held to it."""
+    plain: JsonObject = {"type": "array", "items": items}
+    await gadgets.install(a_version(spec={"a": plain, "b": {"type": "string"}}))
+    for name in ("one", "sound"):
+        kept = duplicates if name == "one" else duplicates[:1]
+        stored = gadgets.one(name, spec={"a": kept, "b": "x"})
+        object_at(stored, "metadata")["finalizers"] = ["example.com/held"]
+        (await api.post(gadgets.path(), stored)).expect(201)
+    await gadgets.change(a_version(spec={"a": {**plain, **marker}, "b": {"type": "string"}}))
+    await eventually(
+        lambda: api.post(gadgets.path(), gadgets.one("two", spec={"a": duplicates}), dryRun="All"),
+        lambda response: response.status == 422,
+    )
+    path = f"{gadgets.path()}/one"
+    assert object_at((await api.get(path)).expect(200), "spec")["a"] == duplicates
+    (await api.merge(path, {"metadata": {"labels": {"a": "b"}}})).expect(200)
+    (await api.merge(path, {"spec": {"b": "y"}})).expect(200)
+    # Not only unchanged ones: as long as the stored object has duplicates, none is looked for.
+    (await api.merge(path, {"spec": {"a": [*duplicates, duplicates[0]]}})).expect(200)
+    (await api.merge(path, {"metadata": {"finalizers": None}})).expect(200)
+    (await api.merge(path, {"spec": {"a": duplicates[:1]}})).expect(200)
+    (await api.merge(path, {"spec": {"a": duplicates}})).expect(422)
+    (await api.merge(f"{gadgets.path()}/sound", {"spec": {"a": duplicates}})).expect(422)
+    (await api.merge(f"{gadgets.path()}/sound", {"metadata": {"finalizers": None}})).expect(200)
+    (await api.delete(gadgets.definition)).expect(200)
+
+
 async def test_two_versions_show_the_same_object(api: Api, gadgets: Gadgets) -> None:
     field: JsonObject = {"a": {"type": "string"}}
     await gadgets.install(a_version("v1", field), a_version("v2", field, storage=False))

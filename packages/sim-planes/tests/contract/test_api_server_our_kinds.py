@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+from pathlib import Path
+
 import orjson
 import pytest
 
@@ -136,3 +139,113 @@ async def test_what_our_models_build_survives_a_round_trip(api: Api, namespace: 
     assert spec == sent["spec"]
     parsed = Workload.read(made.body)
     assert parsed.metadata.name == metadata_of(made.body)["name"]
+
+
+async def test_kubectl_finds_our_kinds_by_short_name_and_category(api: Api) -> None:
+    for document in ours():
+        await install(api, document)
+
+    async def listed() -> dict[str, tuple[JsonValue, JsonValue]]:
+        found = (await api.get("/apis/compute.datumapis.com/v1alpha")).expect(200)
+        return {
+            string_at(each, "name"): (each.get("shortNames"), each.get("categories"))
+            for each in objects_at(found, "resources")
+            if "/" not in string_at(each, "name")
+        }
+
+    assert await listed() == {
+        "workloads": (["cwl"], ["compute"]),
+        "workloaddeployments": (["cwd"], ["compute"]),
+        "instances": (["cinst"], ["compute"]),
+    }
+
+
+async def test_the_status_of_a_gateway_is_kept_as_its_controller_writes_it(
+    api: Api, namespace: str
+) -> None:
+    for document in ours():
+        await install(api, document)
+    path = f"/apis/compute.datumapis.com/v1alpha/namespaces/{namespace}/workloads"
+    made = (await api.post(path, {**an_object("workloads"), "status": None})).expect(201)
+    gateway: JsonObject = {
+        "addresses": [{"type": "IPAddress", "value": "203.0.113.7"}],
+        "listeners": [{"name": "tcp-443", "attachedRoutes": 1, "conditions": []}],
+    }
+    one = f"{path}/{metadata_of(made)['name']}"
+    written = (await api.merge(f"{one}/status", {"status": {"gateway": gateway}})).expect(200)
+    assert object_at(written, "status")["gateway"] == gateway
+    assert Workload.read((await api.get(one)).expect(200)).status is not None
+
+
+BEFORE = Path(__file__).parents[1] / "observed" / "compute-crds-before-names.json"
+
+
+def in_group(document: JsonObject, group: str) -> JsonObject:
+    """A definition of ours in a group of the test's own, which it may change on a shared server."""
+    text = orjson.dumps(document).replace(b"compute.datumapis.com", group.encode())
+    changed: JsonObject = orjson.loads(text)
+    object_at(changed, "metadata").pop("annotations", None)
+    names = object_at(changed, "spec", "names")
+    # A short name that another definition has is not accepted.
+    if "shortNames" in names:
+        names["shortNames"] = [f"{group[:6]}{string_at(names, 'singular')[0]}"]
+    return changed
+
+
+async def test_objects_stored_under_the_former_definitions_stay_readable_and_writable(
+    api: Api, namespace: str
+) -> None:
+    """With duplicates in every list that conventions would have as a set or a map."""
+    group = f"g{secrets.token_hex(4)}.example.com"
+    before, after = (
+        {string_at(each, "spec", "names", "plural"): in_group(each, group) for each in documents}
+        for documents in (orjson.loads(BEFORE.read_bytes()), ours())
+    )
+    for document in before.values():
+        await install(api, document)
+    stored: dict[str, JsonObject] = {}
+    for plural in before:
+        path = f"/apis/{group}/v1alpha/namespaces/{namespace}/{plural}"
+        await eventually(lambda path=path: api.get(path), lambda response: response.status == 200)
+        stored[path] = await store_with_duplicates(api, path, group, plural)
+    for document in after.values():
+        definition = f"{CRDS}/{string_at(document, 'metadata', 'name')}"
+        (await api.merge(definition, {"spec": document["spec"]})).expect(200)
+        await eventually(
+            lambda definition=definition: api.get(definition),
+            lambda response: "shortNames" in object_at(response.body, "status", "acceptedNames"),
+        )
+    for path, found in stored.items():
+        await expect_writable(api, path, found)
+    for document in after.values():
+        await api.delete(f"{CRDS}/{string_at(document, 'metadata', 'name')}")
+
+
+async def store_with_duplicates(api: Api, path: str, group: str, plural: str) -> JsonObject:
+    text = orjson.dumps(an_object(plural)).replace(b"compute.datumapis.com", group.encode())
+    document: JsonObject = orjson.loads(text)
+    object_at(document, "metadata")["finalizers"] = ["example.com/held"]
+    if plural == "workloads":
+        spec = object_at(document, "spec")
+        placement = objects_at(spec, "placements")[0]
+        twice: JsonObject = {**placement, "cityCodes": ["DFW", "DFW", "dfw"]}
+        spec["placements"] = [twice, twice]
+    made = (await api.post(path, {**document, "status": None})).expect(201)
+    one = f"{path}/{metadata_of(made)['name']}"
+    conditions: list[JsonValue] = [waiting("Ready"), waiting("Ready"), waiting("Foreign")]
+    status: JsonObject = {"status": {"conditions": conditions}}
+    return (await api.merge(f"{one}/status", status)).expect(200)
+
+
+async def expect_writable(api: Api, path: str, found: JsonObject) -> None:
+    one = f"{path}/{metadata_of(found)['name']}"
+    read = (await api.get(one)).expect(200)
+    assert (read["spec"], read["status"]) == (found["spec"], found["status"])
+    labelled = (await api.merge(one, {"metadata": {"labels": {"a": "b"}}})).expect(200)
+    assert labelled["spec"] == found["spec"]
+    more = [*objects_at(found, "status", "conditions"), waiting("Foreign")]
+    written = (await api.merge(f"{one}/status", {"status": {"conditions": more}})).expect(200)
+    assert object_at(written, "status")["conditions"] == more
+    (await api.delete(one)).expect(200, 202)
+    (await api.merge(one, {"metadata": {"finalizers": None}})).expect(200)
+    await eventually(lambda: api.get(one), lambda response: response.status == 404)

@@ -5,7 +5,7 @@ The only kind of the three that always has a spec, because its schema requires i
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,14 @@ from compute_api_types import reasons
 from compute_api_types.conditions import AVAILABLE, READY, Condition, defaulted
 from compute_api_types.meta import API_VERSION, GROUP, VERSION, ObjectMeta, Resource
 from compute_api_types.model import Model
-from compute_api_types.scalars import Counter32, Counter64, FilledList, PlainList
+from compute_api_types.scalars import (
+    Counter32,
+    Counter64,
+    DistinctInSchema,
+    FilledList,
+    OpaqueObject,
+    PlainList,
+)
 from compute_api_types.v1alpha.instance import WAITING, InstanceTemplate
 from compute_api_types.v1alpha.scale_settings import ScaleSettings
 
@@ -22,7 +29,9 @@ class Placement(Model):
     """A set of cities with one scale."""
 
     name: str = Field(description="A DNS label, unique in the Workload.")
-    city_codes: PlainList[str] = Field(description="The cities; each at most once in the Workload.")
+    city_codes: Annotated[PlainList[str], DistinctInSchema(by_name=False)] = Field(
+        description="The cities; each at most once in the Workload."
+    )
     scale_settings: ScaleSettings = Field(description="How many instances run in each city.")
 
 
@@ -30,7 +39,9 @@ class WorkloadSpec(Model):
     """What is to run, and where."""
 
     template: InstanceTemplate = Field(description="What the instances are made from.")
-    placements: FilledList[Placement] = Field(description="Where they run.")
+    placements: Annotated[FilledList[Placement], DistinctInSchema(by_name=True)] = Field(
+        description="Where they run."
+    )
 
 
 class PlacementStatus(Model):
@@ -74,6 +85,10 @@ class WorkloadStatus(Model):
     )
     placements: PlainList[PlacementStatus] | None = Field(
         default=None, description="Its placements, by name."
+    )
+    gateway: OpaqueObject | None = Field(
+        default=None,
+        description="The status of a gateway, where its controller writes one; kept as it is.",
     )
 
     @classmethod

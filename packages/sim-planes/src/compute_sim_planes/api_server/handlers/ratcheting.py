@@ -31,6 +31,18 @@ def tolerate_unchanged(
     return [problem for problem in problems if not _is_untouched(problem, before, desired)]
 
 
+def has_duplicates(problems: list[FieldProblem]) -> bool:
+    """Whether a list that is a set or a map has an element twice."""
+    return any(problem.kind is ProblemKind.DUPLICATE for problem in problems)
+
+
+def tolerate_duplicates(problems: list[FieldProblem]) -> list[FieldProblem]:
+    """The problems without duplicates, for an object that was stored with some: until it has none,
+    a server looks for none, wherever they are.
+    """
+    return [problem for problem in problems if problem.kind is not ProblemKind.DUPLICATE]
+
+
 def _is_untouched(problem: FieldProblem, before: JsonObject, desired: JsonObject) -> bool:
     steps = [value[1] or value[2] for value in _STEP.finditer(problem.path)]
     if problem.kind is ProblemKind.REQUIRED:

@@ -15,7 +15,11 @@ from typing import Final
 
 from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.admission.chain import AdmissionRequest, Operation
-from compute_sim_planes.api_server.handlers.ratcheting import tolerate_unchanged
+from compute_sim_planes.api_server.handlers.ratcheting import (
+    has_duplicates,
+    tolerate_duplicates,
+    tolerate_unchanged,
+)
 from compute_sim_planes.api_server.http.request import ApiRequest
 from compute_sim_planes.api_server.kinds.kind import GroupResource
 from compute_sim_planes.api_server.kinds.metadata_decoding import MetadataTypeError, shape_metadata
@@ -211,6 +215,8 @@ def _prepare(
         # write does not store it.
         desired = system_fields.take_status(before, desired)
     schema_problems = tolerate_unchanged(_schema_problems(call, desired, before), before, desired)
+    if has_duplicates(schema_problems) and has_duplicates(_schema_problems(call, before)):
+        schema_problems = tolerate_duplicates(schema_problems)
     check(call, desired, [*problems, *schema_problems], rules, before)
     _warn_of_finalizers(call, before, desired)
     return desired
