@@ -235,7 +235,7 @@ def test_the_nightly_run_has_every_python_that_is_promised() -> None:
     job = read("e2e.yaml").jobs["pythons"]
     (step,) = [step for step in job.steps if step.action == "actions/setup-python"]
     assert set(str(step.settings["python-version"]).split()) == set(PYTHONS)
-    assert job.commands == ["./dev pythons"]
+    assert job.commands == ["./dev pythons", "./dev wheels"]
 
 
 def test_the_nightly_run_proves_the_lower_bounds_of_dependencies() -> None:
