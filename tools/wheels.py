@@ -80,7 +80,10 @@ def check_contents(package: Package, wheel: Path) -> None:
 def rate(package: Package) -> int:
     """What pyroma gives the metadata, of 10."""
     printed = subprocess.run(
-        ["pyroma", str(package.path)], check=False, capture_output=True, text=True
+        [sys.executable, "-m", "pyroma", str(package.path)],
+        check=False,
+        capture_output=True,
+        text=True,
     ).stdout
     found = RATING.search(printed)
     rating = int(found[1]) if found else 0
@@ -102,7 +105,8 @@ def compare_with_release(package: Package, root: Path = ROOT) -> str:
     if tag is None:
         return f"{package.folder}: no release yet, so no public names to compare with"
     source = f"packages/{package.folder}/src"
-    run("griffe", "check", package.import_name, "--search", source, "--against", tag, folder=root)
+    griffe = (sys.executable, "-m", "griffe", "check", package.import_name)
+    run(*griffe, "--search", source, "--against", tag, folder=root)
     return f"{package.folder}: no public name of {tag} was broken"
 
 
