@@ -188,7 +188,7 @@ def in_group(document: JsonObject, group: str) -> JsonObject:
     names = object_at(changed, "spec", "names")
     # A short name that another definition has is not accepted.
     if "shortNames" in names:
-        names["shortNames"] = [f"{group[:6]}{string_at(names, 'singular')[0]}"]
+        names["shortNames"] = [f"{group[:6]}{string_at(names, 'singular')[-1]}"]
     return changed
 
 
