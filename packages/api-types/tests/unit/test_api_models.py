@@ -454,7 +454,11 @@ def test_an_instance_spec_needs_a_network_and_a_runtime() -> None:
 def test_a_workload_that_was_stored_with_duplicates_is_read() -> None:
     """The schema forbids them by now; an object from before still has them (api.md 14, trap 13)."""
     document = workload_document()
-    placement = {"name": "a", "cityCodes": ["DFW", "DFW"], "scaleSettings": {"minReplicas": 1}}
+    placement: JsonObject = {
+        "name": "a",
+        "cityCodes": ["DFW", "DFW"],
+        "scaleSettings": {"minReplicas": 1},
+    }
     document = put(document, "spec.placements", [placement, placement])
     assert [each.city_codes for each in Workload.read(document).spec.placements] == [
         ("DFW", "DFW"),

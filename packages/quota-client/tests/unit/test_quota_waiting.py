@@ -74,8 +74,9 @@ async def test_a_claim_that_is_being_released_is_waited_for(
 ) -> None:
     acme = quota.project("acme")
     await acme.claim_and_wait(a_claim())
-    held = {"metadata": {"finalizers": ["example.com/held"]}}
-    fake.edit_claim("acme", "default", a_claim().name, held)
+    fake.edit_claim(
+        "acme", "default", a_claim().name, {"metadata": {"finalizers": ["example.com/held"]}}
+    )
     fake.delete_claim("acme", "default", a_claim().name)
     short = await acme.claim_and_wait(a_claim(), within=timedelta(seconds=1))
     assert isinstance(short, Releasing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -206,13 +207,13 @@ async def test_objects_stored_under_the_former_definitions_stay_readable_and_wri
     stored: dict[str, JsonObject] = {}
     for plural in before:
         path = f"/apis/{group}/v1alpha/namespaces/{namespace}/{plural}"
-        await eventually(lambda path=path: api.get(path), lambda response: response.status == 200)
+        await eventually(partial(api.get, path), lambda response: response.status == 200)
         stored[path] = await store_with_duplicates(api, path, group, plural)
     for document in after.values():
         definition = f"{CRDS}/{string_at(document, 'metadata', 'name')}"
         (await api.merge(definition, {"spec": document["spec"]})).expect(200)
         await eventually(
-            lambda definition=definition: api.get(definition),
+            partial(api.get, definition),
             lambda response: "shortNames" in object_at(response.body, "status", "acceptedNames"),
         )
     for path, found in stored.items():
@@ -243,7 +244,7 @@ async def expect_writable(api: Api, path: str, found: JsonObject) -> None:
     assert (read["spec"], read["status"]) == (found["spec"], found["status"])
     labelled = (await api.merge(one, {"metadata": {"labels": {"a": "b"}}})).expect(200)
     assert labelled["spec"] == found["spec"]
-    more = [*objects_at(found, "status", "conditions"), waiting("Foreign")]
+    more: list[JsonValue] = [*objects_at(found, "status", "conditions"), waiting("Foreign")]
     written = (await api.merge(f"{one}/status", {"status": {"conditions": more}})).expect(200)
     assert object_at(written, "status")["conditions"] == more
     (await api.delete(one)).expect(200, 202)
