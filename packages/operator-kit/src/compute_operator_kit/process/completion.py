@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def derive_completion(parser: argparse.ArgumentParser, shell: str) -> str:
 def _find_commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
         if isinstance(action.choices, dict):
-            return action.choices
+            return cast("Mapping[str, argparse.ArgumentParser]", action.choices)
     return {}
 
 
