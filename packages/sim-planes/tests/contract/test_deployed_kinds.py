@@ -150,6 +150,7 @@ async def test_cells_of_a_fresh_object_are_filled_from_its_defaults(api: Api, co
         "Pending",
         *["0"] * 5,
         "Waiting for controller",
+        '["DFW"]',
     ]
 
 
