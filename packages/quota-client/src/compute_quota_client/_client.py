@@ -115,7 +115,7 @@ class QuotaClient:
 
         Raises:
             QuotaAuthError: a file cannot be read; names its path.
-            QuotaUsageError: no server is named and this is no pod, or the server is refused.
+            QuotaUsageError: no server is named and this is no pod, or server or token is refused.
         """
         if ca_file is not None and system_ca:
             raise QuotaUsageError("excludes system_ca", argument="ca_file")

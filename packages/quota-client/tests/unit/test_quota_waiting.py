@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import compute_quota_client
+from compute_kubeconfig.access import read_material
+from compute_kubeconfig.credentials import REREAD_AFTER
 from compute_quota_client import (
     Denied,
     Granted,
@@ -22,7 +24,7 @@ from compute_quota_client import (
     Releasing,
 )
 from compute_quota_client._clock import wall_now
-from compute_quota_client._credentials import REREAD_AFTER, RereadCredentials
+from compute_quota_client._credentials import RotatingCredentials
 from compute_quota_client._in_cluster import find_service_account
 from compute_quota_client.testing import GIB, FakeQuota, a_claim
 
@@ -112,8 +114,9 @@ def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_pod_finds_its_own_cluster_token_and_ca(mount: Path) -> None:
-    material = find_service_account(None, mount, None, system_ca=False).load()
-    assert material.origin == "https://10.0.0.1:443"
+    access = find_service_account(None, mount, None, system_ca=False)
+    material = read_material(access)
+    assert access.server == "https://10.0.0.1:443"
     assert material.token == FIRST
     assert material.ca == (mount / "ca.crt").read_bytes()
     assert FIRST not in repr(material)
@@ -123,8 +126,9 @@ def test_another_server_has_the_ca_that_is_named_or_the_systems(mount: Path) -> 
     other = mount / "other.crt"
     other.write_text("other")
     server = "https://milo.example.com"
-    assert find_service_account(server, mount, other, system_ca=False).load().ca == b"other"
-    assert find_service_account(server, mount, None, system_ca=True).load().ca is None
+    named = find_service_account(server, mount, other, system_ca=False)
+    assert read_material(named).ca == b"other"
+    assert read_material(find_service_account(server, mount, None, system_ca=True)).ca is None
     with pytest.raises(QuotaUsageError, match="ca_file: excludes system_ca"):
         QuotaClient.in_cluster(server, mount=mount, ca_file=other, system_ca=True)
 
@@ -149,7 +153,7 @@ def test_outside_of_a_pod_the_error_has_the_remedy(
 @pytest.mark.parametrize("content", ["", "a\nb", "gr\u00fc\u00df"])
 def test_a_token_that_is_none_is_an_error_with_its_path(mount: Path, content: str) -> None:
     (mount / "token").write_text(content)
-    with pytest.raises(QuotaAuthError, match="token"):
+    with pytest.raises(QuotaUsageError, match="token: does not hold a token"):
         QuotaClient.in_cluster(mount=mount)
 
 
@@ -160,12 +164,12 @@ def test_a_missing_file_is_an_error_with_its_path(mount: Path) -> None:
 
 
 async def test_a_rotated_token_is_used_within_a_minute(mount: Path) -> None:
-    files = find_service_account("https://milo.example.com", mount, None, system_ca=True)
-    credentials = RereadCredentials(files, files.load(), wall_now)
-    assert (await credentials.current(timedelta(0))).token == FIRST
+    access = find_service_account("https://milo.example.com", mount, None, system_ca=True)
+    credentials = RotatingCredentials(lambda: access, wall_now)
     (mount / "token").write_text(SECOND)
-    assert (await credentials.current(REREAD_AFTER / 2)).token == FIRST
-    assert (await credentials.current(REREAD_AFTER)).token == SECOND
+    assert (await credentials.current()).token == FIRST
+    await asyncio.sleep(REREAD_AFTER.total_seconds())
+    assert (await credentials.current()).token == SECOND
 
 
 async def test_a_client_in_a_pod_is_made_without_a_request(mount: Path) -> None:
