@@ -1,0 +1,1 @@
+"""kubectl compute: where a Workload stands between project, hub and cells."""

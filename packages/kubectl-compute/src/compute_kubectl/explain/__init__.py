@@ -1,0 +1,1 @@
+"""Pure functions from a snapshot to a diagnosis: stages, causes, contradictions, deletion."""
