@@ -64,6 +64,14 @@ BREAKERS = {
         "packages/cell-operator/src/compute_cell_operator/deployment/observe.py",
         "compute_quota_client",
     ),
+    "kubectl-alone": (
+        "packages/kubectl-compute/src/compute_kubectl/explain/chain.py",
+        "compute_operator_kit",
+    ),
+    "kubectl-explains-purely": (
+        "packages/kubectl-compute/src/compute_kubectl/explain/chain.py",
+        "time",
+    ),
     "kopf-for-admission": ("packages/operator-kit/src/compute_operator_kit/cache/store.py", "kopf"),
 }
 

@@ -22,7 +22,7 @@ from compute_operator_kit.config.loader import OVERRIDES
 from compute_operator_kit.telemetry.metrics_catalogue import EVERY_METRIC, MetricType
 from tools import reference_configuration, reference_metrics
 from tools.doc_commands import pages
-from tools.workspace import PACKAGES, ROOT
+from tools.workspace import PACKAGES, ROOT, Package
 
 OPERATIONS = (ROOT / "docs" / "spec" / "operations.md").read_text("utf-8")
 METRICS = {metric.name for metric in EVERY_METRIC}
@@ -32,7 +32,7 @@ SERIES = METRICS | {
     if metric.type is MetricType.HISTOGRAM
     for row in ("bucket", "count", "sum")
 }
-MODULES = {f"compute_{folder.replace('-', '_')}" for folder in PACKAGES}
+MODULES = {Package(folder).import_name for folder in PACKAGES}
 ALERTS = {rule["alert"] for rule in reference_metrics.load_rules()}
 TYPES = {row.type for row in catalogue.CONDITIONS}
 EVENTS = {reason for row in catalogue.EVENTS for reason in (*row.normal, *row.warning)}
@@ -52,7 +52,8 @@ def sources() -> dict[Path, ast.Module]:
     return {
         path: ast.parse(path.read_text("utf-8"))
         for path in sorted(ROOT.glob("packages/*/src/**/*.py"))
-        if "sim-planes" not in path.parts
+        # Neither writes a word: one simulates planes, the other explains what all of them hold.
+        if not {"sim-planes", "kubectl-compute"} & set(path.parts)
     }
 
 

@@ -20,12 +20,15 @@ DISTRIBUTION_PREFIX: Final = "datum-compute-"
 PACKAGES: Final = (
     "api-types",
     "kubeconfig",
+    "kubectl-compute",
     "operator-kit",
     "quota-client",
     "sim-planes",
     "cell-operator",
     "management-operator",
 )
+# A folder that is named after its command; distribution and module take the short name.
+SHORT_NAMES: Final = {"kubectl-compute": "kubectl"}
 # What ends the name in a requirement such as `kopf>=1.43,<2` or `x[extra]`.
 NAME_END: Final = re.compile(r"[^A-Za-z0-9._-]")
 OPERATORS: Final = ("cell-operator", "management-operator")
@@ -70,11 +73,11 @@ class Package:
 
     @property
     def distribution(self) -> str:
-        return DISTRIBUTION_PREFIX + self.folder
+        return DISTRIBUTION_PREFIX + SHORT_NAMES.get(self.folder, self.folder)
 
     @property
     def import_name(self) -> str:
-        return "compute_" + self.folder.replace("-", "_")
+        return "compute_" + SHORT_NAMES.get(self.folder, self.folder).replace("-", "_")
 
     @property
     def version(self) -> str:
