@@ -15,11 +15,14 @@ import aiohttp
 from aiohttp import web
 
 from compute_sim_planes.api_server.authz.token_file import read_token_file
+from compute_sim_planes.client.http import HttpTransport
+from compute_sim_planes.client.rest import Client
 from e2e.harness.gateway.directory import ProjectDirectory
 from e2e.harness.gateway.fault_routes import FaultRoutes
 from e2e.harness.gateway.issuer import Issuer
 from e2e.harness.gateway.proxy import AS_GATEWAY, Gateway
 from e2e.harness.gateway.settings import GatewaySettings
+from e2e.harness.gateway.suspensions import KnownProjects, SuspendedProjects
 
 
 def serving_context(settings: GatewaySettings) -> ssl.SSLContext:
@@ -59,10 +62,17 @@ async def serve(settings: GatewaySettings) -> None:
         directory = ProjectDirectory(settings.directory)
         fault_routes = FaultRoutes(settings.fault_routes)
         issuer = Issuer(settings.issuer, session, AS_GATEWAY) if settings.issuer else None
-        gateway = Gateway(settings.root, directory, users, session, fault_routes, issuer)
+        suspended = SuspendedProjects()
+        projects = KnownProjects(directory, suspended)
+        gateway = Gateway(settings.root, projects, users, session, fault_routes, issuer)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         watch = tasks.create_task(fault_routes.watch(), name="fault-routes")
         stack.callback(watch.cancel)
+        transport = HttpTransport(settings.root, context=upstream_context(settings))
+        stack.push_async_callback(transport.close)
+        root = Client(transport, manager="milo-gateway", headers=dict(AS_GATEWAY))
+        watching = tasks.create_task(suspended.watch(root), name="suspended-projects")
+        stack.callback(watching.cancel)
         application = web.Application(client_max_size=16 * 1024**2)
         application.router.add_route("*", "/{path:.*}", gateway.serve)
         # A disconnected client ends its watch at the API server too.

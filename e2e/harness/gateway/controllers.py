@@ -25,6 +25,7 @@ from compute_sim_planes.milo.options import MiloOptions
 from compute_sim_planes.milo.projects.controller import ProjectController
 from compute_sim_planes.milo.quota.controller import QuotaController
 from compute_sim_planes.milo.quota.registrations import activate_registrations
+from compute_sim_planes.milo.suspension.enforcement import SuspensionController
 from compute_sim_planes.time.sources import SystemClock
 from e2e.harness.gateway.mirror import MANAGER as MIRROR
 from e2e.harness.gateway.mirror import mirror_into
@@ -53,6 +54,7 @@ async def run(settings: ControllerSettings) -> None:
             tasks.create_task(activate_registrations(root, clock), name="registrations")
             tasks.create_task(_end_planes_of_the_gone(root, planes), name="ends")
             tasks.create_task(projects.run(), name="projects")
+            tasks.create_task(SuspensionController(root, clock).run(), name="suspensions")
 
 
 async def _serve(root: Client, planes: ProjectPlanes, project: str) -> None:

@@ -20,10 +20,9 @@ from compute_sim_planes.api_server import api_errors
 from compute_sim_planes.api_server.api_errors import StatusError
 from compute_sim_planes.api_server.authz.identity import ANONYMOUS, User
 from compute_sim_planes.api_server.http.request_info import parse_path
-from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at
+from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at
 from compute_sim_planes.milo.kinds import REGISTRATIONS
 from e2e.harness.gateway.admission import find_refusal, may_create
-from e2e.harness.gateway.directory import ProjectDirectory
 from e2e.harness.gateway.fault_routes import FaultRoutes, RouteCutError
 from e2e.harness.gateway.identity import (
     Header,
@@ -35,10 +34,17 @@ from e2e.harness.gateway.identity import (
 from e2e.harness.gateway.issuer import Issuer
 from e2e.harness.gateway.missing_project import AskRoot, answer_for_missing_project
 from e2e.harness.gateway.routing import RouteTarget, parse_target
+from e2e.harness.gateway.suspensions import (
+    KnownProjects,
+    find_refusal_of_suspended,
+    may_be_refused,
+    path_of_object,
+)
 
 UNAVAILABLE: Final = "the server is currently unable to handle the request"
 # The gateway's own identity.
 AS_GATEWAY: Final = (("X-Remote-User", "milo-gateway"), ("X-Remote-Group", "system:masters"))
+FOUND: Final = 200
 CREATED: Final = 201
 CONFLICT: Final = 409
 _log: Final = logging.getLogger(__name__)
@@ -50,14 +56,15 @@ class Gateway:
     def __init__(
         self,
         root: str,
-        directory: ProjectDirectory,
+        projects: KnownProjects,
         users: Mapping[str, User],
         upstream: aiohttp.ClientSession,
         fault_routes: FaultRoutes,
         issuer: Issuer | None = None,
     ) -> None:
         self._root = root
-        self._directory = directory
+        self._directory = projects.directory
+        self._suspended = projects.suspended
         self._users = users
         self._upstream = upstream
         self._fault_routes = fault_routes
@@ -99,6 +106,7 @@ class Gateway:
                     return await self._forward(request, self._root, instead, headers)
                 case StatusError() as refusal:
                     raise refusal
+        await self._refuse_if_suspended(request, origin, target, headers, user)
         return await self._admit_and_forward(request, origin, target, headers)
 
     async def _authenticate(self, request: web.Request) -> User:
@@ -131,8 +139,41 @@ class Gateway:
                 raise refusal
         return await self._forward(request, origin, target, headers)
 
+    async def _refuse_if_suspended(
+        self,
+        request: web.Request,
+        origin: str,
+        target: RouteTarget,
+        headers: list[Header],
+        user: User,
+    ) -> None:
+        """Raises where Milo's admission would: after authorization and schema, which a dry run
+        checks; what fails there is answered by the API server.
+        """
+        asked = parse_path(target.path)
+        project = self._suspended.find(target.project or "")
+        if project is None or asked is None or not may_be_refused(request.method, asked):
+            return
+        wanted = await self._dry_run(request, origin, target, headers, with_updates=True)
+        if wanted is None:
+            return
+        existing = None
+        if request.method != "POST":
+            url = URL(f"{origin}{path_of_object(target.path, asked)}", encoded=True)
+            async with self._upstream.get(url, headers=AS_GATEWAY) as answer:
+                existing = _as_object(await answer.read()) if answer.status == FOUND else None
+        name = string_at(wanted, "metadata", "name")
+        if refusal := find_refusal_of_suspended(project, asked, user, existing, name):
+            raise refusal
+
     async def _dry_run(
-        self, request: web.Request, origin: str, target: RouteTarget, headers: list[Header]
+        self,
+        request: web.Request,
+        origin: str,
+        target: RouteTarget,
+        headers: list[Header],
+        *,
+        with_updates: bool = False,
     ) -> JsonObject | None:
         """The object that the API server would store, by a dry run; authorization and schema are
         checked before admission.
@@ -148,7 +189,7 @@ class Gateway:
         async with self._upstream.request(
             request.method, dry_run_url, headers=plain, data=body
         ) as answer:
-            if answer.status == CREATED:
+            if answer.status == CREATED or (answer.status == FOUND and with_updates):
                 return _as_object(await answer.read())
             # A name conflict is detected by storage, after admission.
             return _as_object(body) if answer.status == CONFLICT else None

@@ -18,7 +18,7 @@ import pytest
 from compute_sim_planes.api_server.testing import ServerAddress
 from e2e.harness.access.kubeconfig import Context, render_kubeconfig
 from e2e.harness.errors import PlanesError
-from e2e.harness.planes.identities import Identity
+from e2e.harness.planes.identities import CELL_AT_HOME, Identity
 from e2e.harness.planes.topology import FULL, SINGLE, Role, Topology
 from e2e.harness.programs.binaries import PLANES
 from e2e.harness.programs.build import find_programs
@@ -40,6 +40,16 @@ class MiloAddress:
     kubeconfig: Path
     project: str
     other: str
+
+
+@dataclass(frozen=True, slots=True)
+class MiloServers:
+    """A Milo for tests of its admission: its administrator, and a user that a test gives rights."""
+
+    admin: ServerAddress
+    user: ServerAddress
+    user_name: str
+    project: str
 
 
 def pytest_configure() -> None:
@@ -133,3 +143,18 @@ def real_milo(real_planes: RealPlanes) -> MiloAddress:
     )
     first, second, *_ = (spec.name for spec in FULL.of_role(Role.PROJECT))
     return MiloAddress(written, first, second)
+
+
+@pytest.fixture(scope="session")
+def real_milo_servers(real_planes: RealPlanes) -> MiloServers:
+    """The gateway, as its administrator and as a user who is not exempt from admission."""
+    milo = real_planes.milo
+    authority, tokens = milo.root.runtime.pki.authority, milo.root.runtime.tokens
+    user = CELL_AT_HOME.user
+    project = next(spec.name for spec in FULL.of_role(Role.PROJECT))
+    return MiloServers(
+        ServerAddress(milo.server(), tokens.of(milo.root.name).token, authority),
+        ServerAddress(milo.server(), tokens.of(milo.root.name, user).token, authority),
+        user,
+        project,
+    )

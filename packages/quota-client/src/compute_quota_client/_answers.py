@@ -1,7 +1,7 @@
 """The error that an HTTP answer means; pure, and the only module that maps HTTP statuses to errors.
 
     401            QuotaAuthError
-    403, 422       QuotaRejectedError
+    403, 422       QuotaRejectedError; QuotaProjectSuspendedError for 403 with that cause
     404            QuotaNamespaceNotFoundError or QuotaProjectNotFoundError on create, list, watch
     429            QuotaThrottledError, made where the pause is known
     5xx            QuotaUnavailableError
@@ -26,6 +26,7 @@ from compute_quota_client._exceptions import (
     QuotaError,
     QuotaNamespaceNotFoundError,
     QuotaProjectNotFoundError,
+    QuotaProjectSuspendedError,
     QuotaProtocolError,
     QuotaRejectedError,
     QuotaThrottledError,
@@ -37,6 +38,7 @@ from compute_quota_client._wire import WireDetails, WireFailure
 if TYPE_CHECKING:
     from datetime import timedelta
 
+PROJECT_SUSPENDED: Final = "ProjectSuspended"  # the type of Milo's cause
 GERUNDS: Final = {
     Operation.GET: "getting ResourceClaim",
     Operation.CREATE: "creating ResourceClaim",
@@ -126,9 +128,9 @@ def error_of(attempt: Attempt, answer: Answer) -> QuotaError:
     text = failure.message if failure else answer.body.decode(errors="replace").strip()
     message = attempt.describe(cut(text) or f"HTTP {answer.status}")
     kind, extra = _class_of(attempt.operation, answer.status, failure)
-    if kind is QuotaRejectedError:
+    if issubclass(kind, QuotaRejectedError):
         causes = causes_of(failure) if failure else ()
-        error: QuotaError = QuotaRejectedError(message, causes=causes)
+        error: QuotaError = kind(message, causes=causes)
     else:
         error = kind(message + extra)
     error.project = attempt.project
@@ -145,6 +147,8 @@ def _class_of(
         return QuotaUnavailableError, ""
     if status == 401:
         return QuotaAuthError, ""
+    if status == 403 and is_project_suspended(failure):
+        return QuotaProjectSuspendedError, ""
     if status in {403, 422}:
         return QuotaRejectedError, ""
     if status == 404 and operation in {Operation.CREATE, Operation.LIST, Operation.WATCH}:
@@ -153,6 +157,12 @@ def _class_of(
             return QuotaNamespaceNotFoundError, ""
         return QuotaProjectNotFoundError, ""
     return QuotaProtocolError, f" (unexpected HTTP {status})"
+
+
+def is_project_suspended(failure: WireFailure | None) -> bool:
+    """By the cause alone: a message is text for people, and any policy may quote it."""
+    causes = failure.details.causes if failure and failure.details else ()
+    return any(cause.reason == PROJECT_SUSPENDED for cause in causes)
 
 
 def causes_of(failure: WireFailure) -> tuple[Cause, ...]:

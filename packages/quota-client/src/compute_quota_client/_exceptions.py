@@ -5,6 +5,7 @@
     │   └── QuotaThrottledError      429, or 503 with Retry-After: not before retry_after
     ├── QuotaAuthError               401, unreadable or expired credential: platform operator
     ├── QuotaRejectedError           403, 422: admission or rights: platform operator or caller
+    │   └── QuotaProjectSuspendedError   403: the project is suspended: try after its resume
     ├── QuotaNamespaceNotFoundError  the claim's namespace is not in the project: caller
     ├── QuotaProjectNotFoundError    the project plane does not serve claims: caller
     ├── QuotaProtocolError           undecodable answer, wrong kind, other 4xx: bug
@@ -118,6 +119,12 @@ class QuotaRejectedError(QuotaError):
             message, project=project, operation=operation, status=status, reason=reason
         )
         self.causes = causes
+
+
+class QuotaProjectSuspendedError(QuotaRejectedError):
+    """The project is suspended and accepts no new claim and no change of one; reads and releases
+    still work. Nothing is wrong with the claim: ask again after the resume.
+    """
 
 
 class QuotaNamespaceNotFoundError(QuotaError):

@@ -149,6 +149,7 @@ class WireNamespace(Wire):
 
 
 class WireCause(Wire):
+    reason: str = ""
     field: str = ""
     message: str = ""
 

@@ -55,7 +55,9 @@ from compute_quota_client import (
     FoundClaim,
     Mismatch,
     NotOurs,
+    Pending,
     QuotaError,
+    QuotaProjectSuspendedError,
     Verdict,
     judge,
 )
@@ -245,8 +247,11 @@ class ClaimApplier:
         if is_lost and not await self._live_reads.is_slot_wanted(work.slot.key):
             # A purge of a project deletes claims first and deployments next: no claim is put back.
             return Ended()
+        _check_suspension(work)
         logger.info("Requesting claim", extra=_log_keys(work))
         verdict = await work.project.quota.claim(work.desired, known_absent=is_known_absent)
+        if isinstance(verdict, Pending):  # made now: a claim that existed shows no resume
+            work.project.suspension.accept()
         if not isinstance(verdict, Foreign | Mismatch):
             work.slot.note_request()
             if step.recreated is not None:
@@ -256,6 +261,7 @@ class ClaimApplier:
     async def _adopt(self, claim: FoundClaim | None, work: ClaimWork) -> Verdict | Absent | Ended:
         if claim is None or not await self._is_live(work):
             return Ended()
+        _check_suspension(work)
         logger.info("Adopting claim", extra=_log_keys(work))
         verdict = await work.project.quota.adopt(
             work.desired.namespace,
@@ -267,6 +273,7 @@ class ClaimApplier:
         if isinstance(verdict, Absent):
             return verdict
         if verdict.found.carries(work.desired.subject):
+            work.project.suspension.accept()
             self._deps.metrics.count(ADOPTED)
         # The library compares owner and subject only.
         return judge(verdict.found, work.desired)
@@ -285,6 +292,13 @@ class ClaimApplier:
 
     async def _is_live(self, work: ClaimWork) -> bool:
         return await self._live_reads.is_live(work.slot.key, work.instance.uid)
+
+
+def _check_suspension(work: ClaimWork) -> None:
+    """Raises as the project would: only a probe is sent while it is suspended."""
+    if not work.project.suspension.take_permit():
+        message = f"claiming quota in project {work.project.name!r}: the project is suspended"
+        raise QuotaProjectSuspendedError(message, project=work.project.name)
 
 
 def _keep_while_waiting(state: ClaimState, work: ClaimWork) -> ClaimState:

@@ -42,6 +42,7 @@ from compute_cell_operator.quota.result import (
     ClaimGranted,
     ClaimPending,
     ClaimState,
+    ProjectSuspended,
     QuotaResult,
     QuotaResults,
     Undecided,
@@ -65,6 +66,7 @@ from compute_quota_client import (
     Granted,
     QuotaClient,
     QuotaError,
+    QuotaProjectSuspendedError,
     QuotaUnavailableError,
     QuotaUsageError,
 )
@@ -87,7 +89,7 @@ class QuotaController:
         cell = deps.settings.cell.name
         live_reads = QuotaLiveReads(deps.context)
         self._slots = SlotTable(partial(deps.context.enqueue, NAME))
-        self._projects = ProjectClients(client, cell, deps.clock, self._on_answer)
+        self._projects = ProjectClients(client, cell, deps.clock, deps.random, self._on_answer)
         self._applier = ClaimApplier(deps, live_reads, publish)
         self._collector = OrphanCollector(deps, self._slots, self._projects)
         self._release = SlotRelease(
@@ -168,11 +170,16 @@ class QuotaController:
     async def _derive_state(self, work: ClaimWork) -> ClaimState:
         if work.project.outage is not None:
             return self._derive_outage_state(work, work.project.outage)
+        if work.project.suspension.holds(work.slot.key):
+            return work.keep_denial(ProjectSuspended())
         try:
             refused = await work.project.prove(work.billing, self._deps.clock)
             return refused if refused is not None else await self._applier.reconcile(work)
         except QuotaUnavailableError as error:
             return self._derive_outage_state(work, error)
+        except QuotaProjectSuspendedError:
+            self._projects.await_resume(work.project, work.slot.key)
+            return work.keep_denial(ProjectSuspended())
         except QuotaError as error:
             return work.keep_denial(observe_failure(error, work.billing))
 
@@ -201,7 +208,9 @@ class QuotaController:
         if project is not None:
             self._follow(project, slot, instance)
         is_refused = not isinstance(state, ClaimGranted | ClaimPending | Undecided)
-        is_waiting = project is not None and slot.key in project.waiting
+        is_waiting = project is not None and (
+            slot.key in project.waiting or project.suspension.is_waiting(slot.key)
+        )
         if instance.is_started and is_refused and not is_waiting and slot.postponed is None:
             # The instance controller requeues only Instances that have not started.
             slot.retry_at = self._deps.clock.now() + RETRY_REFUSED
@@ -266,7 +275,7 @@ class QuotaController:
         metrics = self._deps.metrics
         metrics.gauge(ADOPTIONS_PENDING, sum(slot.is_adoption_due for slot in self._slots))
         metrics.gauge(ENFORCED, 1)
-        states = Counter(PlaneState.DOWN if one.outage else PlaneState.UP for one in self._projects)
+        states = Counter(one.state for one in self._projects)
         for state in PlaneState:
             metrics.gauge(
                 kit_metrics.PLANES, states[state], plane=Role.QUOTA.value, state=state.value

@@ -53,6 +53,7 @@ from compute_cell_operator.quota.result import (
     HeldByOtherService,
     NamespaceNotFound,
     ProjectNotFound,
+    ProjectSuspended,
     Shortage,
 )
 from compute_cell_operator.quota.size import Size, UnknownSize, derive_size
@@ -76,6 +77,7 @@ from compute_quota_client import (
     QuotaError,
     QuotaNamespaceNotFoundError,
     QuotaProjectNotFoundError,
+    QuotaProjectSuspendedError,
     QuotaRejectedError,
     Releasing,
     Verdict,
@@ -281,6 +283,8 @@ def observe_failure(error: QuotaError, billing: BillingProject) -> ClaimState:
             return NamespaceNotFound(billing.project, billing.namespace)
         case QuotaProjectNotFoundError():
             return ProjectNotFound(billing.project)
+        case QuotaProjectSuspendedError():
+            return ProjectSuspended()
         # A refused read is about rights and not about the claim: only writes meet admission.
         case QuotaRejectedError() if step != "getting":
             return AdmissionRejected(billing.project, str(error))

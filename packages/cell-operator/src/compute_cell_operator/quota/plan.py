@@ -45,6 +45,7 @@ from compute_cell_operator.quota.result import (
     NamespaceNotFound,
     NoResult,
     ProjectNotFound,
+    ProjectSuspended,
     SizeUnknown,
 )
 from compute_operator_kit.core.keys import Uid
@@ -137,7 +138,7 @@ def plan_claim(state: ClaimState, slot: QuotaSlot, now: datetime) -> tuple[Claim
             return _plan_refused(slot, now)
         case ClaimReleasing() | ClaimPending() | ClaimGranted():
             return ()
-        case HeldByOtherCell() | HeldByOtherService():
+        case HeldByOtherCell() | HeldByOtherService() | ProjectSuspended():
             return ()
         case Disabled() | SizeUnknown() | ProjectUnresolvable() | NoResult():
             return ()

@@ -13,20 +13,24 @@ answer. The circuit of the quota client decides how often a probe becomes a requ
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from compute_api_types import labels, names
 from compute_cell_operator.quota.project_ref import BillingProject, ClaimRef, ProjectUnresolvable
 from compute_cell_operator.quota.result import NamespaceNotFound
+from compute_cell_operator.quota.suspension import ClaimSuspension, derive_probe_delay
 from compute_cell_operator.settings import CellSettings
 from compute_kubeconfig.problems import ConfigurationError, Problem
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.tasks import SupervisedTasks
+from compute_operator_kit.planes.engaged_plane import PlaneState
 from compute_quota_client import (
     Absent,
     ClaimKey,
@@ -50,6 +54,8 @@ PROOF_LASTS: Final = timedelta(minutes=10)  # quota.md B1
 PROBE_EVERY: Final = timedelta(seconds=1)
 PROBE_LATE_EVERY: Final = timedelta(milliseconds=250)
 LATE: Final = timedelta(seconds=20)
+
+logger = logging.getLogger(__name__)
 
 OnAnswer = Callable[[str, tuple[ObjectKey, ...]], None]
 
@@ -91,11 +97,17 @@ class _NamespaceRead:
 class ProjectClient:
     """One project in which slots of this cell have claims."""
 
-    def __init__(self, quota: ProjectQuota, cell: str) -> None:
+    def __init__(
+        self,
+        quota: ProjectQuota,
+        cell: str,
+        on_resume: Callable[[tuple[ObjectKey, ...]], None],
+    ) -> None:
         self.quota = quota
         self.outage: QuotaUnavailableError | None = None
         self.waiting: dict[ObjectKey, None] = {}  # enqueued when the project answers
         self.is_probed = False
+        self.suspension = ClaimSuspension(on_resume)
         self._tracker = ClaimTracker(quota, derive_selector(cell))
         self._followers: dict[ObjectKey, None] = {}
         self._following: Following | None = None
@@ -106,8 +118,16 @@ class ProjectClient:
         return self.quota.name
 
     @property
+    def state(self) -> PlaneState:
+        """For metrics."""
+        if self.outage is not None:
+            return PlaneState.DOWN
+        return PlaneState.SUSPENDED if self.suspension.is_suspended else PlaneState.UP
+
+    @property
     def is_used(self) -> bool:
-        return bool(self._followers or self.waiting or self.outage)
+        is_awaited = bool(self.waiting or self.outage or self.suspension.is_suspended)
+        return bool(self._followers) or is_awaited
 
     # the watch -----------------------------------------------------------------------------------
 
@@ -181,8 +201,16 @@ def _describe_other_uid(billing: BillingProject, uid: str) -> ProjectUnresolvabl
 class ProjectClients:
     """Clients by project; `on_answer` is called when a project answers again."""
 
-    def __init__(self, client: QuotaClient, cell: str, clock: Clock, on_answer: OnAnswer) -> None:
+    def __init__(
+        self,
+        client: QuotaClient,
+        cell: str,
+        clock: Clock,
+        random: Random,
+        on_answer: OnAnswer,
+    ) -> None:
         self._client = client
+        self._random = random
         self._cell = cell
         self._clock = clock
         self._on_answer = on_answer
@@ -200,7 +228,8 @@ class ProjectClients:
         """
         project = self._projects.get(name)
         if project is None:
-            project = ProjectClient(self._client.project(name), self._cell)
+            on_resume = partial(self._on_answer, name)
+            project = ProjectClient(self._client.project(name), self._cell, on_resume)
             self._projects[name] = project
         return project
 
@@ -239,6 +268,23 @@ class ProjectClients:
         if not project.is_probed:
             project.is_probed = True
             self.tasks.start(self._probe(project, claim), f"probe:{project.name}")
+
+    def await_resume(self, project: ProjectClient, key: ObjectKey) -> None:
+        """The project is suspended: `key` waits, and once a minute one slot asks again."""
+        if not project.suspension.is_suspended:
+            logger.info("Project is suspended", extra={"plane": project.name})
+        project.suspension.refuse(key)
+        if self.tasks is not None and not project.suspension.is_probed:
+            project.suspension.is_probed = True
+            self.tasks.start(self._permit(project), f"resume:{project.name}")
+
+    async def _permit(self, project: ProjectClient) -> None:
+        while project.suspension.is_suspended:
+            await self._clock.sleep(derive_probe_delay(self._random.random()))
+            key = project.suspension.permit() if project.suspension.is_suspended else None
+            if key is not None:
+                self._on_answer(project.name, (key,))
+        project.suspension.is_probed = False
 
     async def _probe(self, project: ProjectClient, claim: ClaimRef) -> None:
         begun = self._clock.monotonic()

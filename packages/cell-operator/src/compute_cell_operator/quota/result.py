@@ -172,6 +172,11 @@ class AdmissionRejected:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectSuspended:
+    """Row 9a: the project is suspended and accepts no claim until it resumes."""
+
+
 # --- the union ------------------------------------------------------------------------------------
 
 Undecided: TypeAlias = NoResult | ClaimAbsent | ClaimReleasing | ClaimUnlabelled | ClaimMismatched
@@ -191,6 +196,7 @@ ClaimState: TypeAlias = (
     | NamespaceNotFound
     | ProjectNotFound
     | AdmissionRejected
+    | ProjectSuspended
     | HeldByOtherCell
     | HeldByOtherService
     | ClaimGranted

@@ -28,6 +28,7 @@ from compute_cell_operator.quota.result import (
     ClaimGranted,
     ClaimInvalid,
     ClaimState,
+    ProjectSuspended,
     QuotaResult,
     Undecided,
 )
@@ -138,7 +139,7 @@ class SlotState:
         """A denial that the instance controller may not have stored yet, instead of a state that
         is no news after it.
         """
-        if not isinstance(state, BackendUnavailable | Undecided):
+        if not isinstance(state, BackendUnavailable | ProjectSuspended | Undecided):
             return state
         former = self.result.state if self.result and self.has_result_for(instance) else None
         return former if isinstance(former, ClaimDenied | ClaimInvalid) else state

@@ -2,8 +2,9 @@
 
 The table gives each state its status, reason and message. Three rules over it compare with the
 stored condition, the only place where our own condition is input: a started Instance keeps True, an
-outage replaces neither a True nor a denial, and a denial is kept until its next attempt. Without
-them a restart or an outage would flip conditions of Instances for which nothing changed.
+outage or a suspension replaces neither a True nor a denial, and a denial is kept until its next
+attempt. Without them a restart or an outage would flip conditions of Instances for which nothing
+changed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from compute_cell_operator.quota.result import (
     NamespaceNotFound,
     NoResult,
     ProjectNotFound,
+    ProjectSuspended,
     SizeUnknown,
     Undecided,
 )
@@ -112,14 +114,15 @@ def _keeps_grant(state: ClaimState, stored: ReportedCondition, instance: StoredQ
     for the generation that was granted. No gate opens on it.
     """
     is_current = stored.observed_generation == instance.generation
-    return isinstance(state, BackendUnavailable) or (isinstance(state, Undecided) and is_current)
+    is_kept = isinstance(state, BackendUnavailable | ProjectSuspended)
+    return is_kept or (isinstance(state, Undecided) and is_current)
 
 
 def _keeps_denial(state: ClaimState, now: datetime) -> bool:
     """The state is no news after a denial."""
     if isinstance(state, ClaimPending):
         return not _is_overdue(state, now)
-    return isinstance(state, Undecided | BackendUnavailable)
+    return isinstance(state, Undecided | BackendUnavailable | ProjectSuspended)
 
 
 def _is_overdue(state: ClaimPending, now: datetime) -> bool:
@@ -143,6 +146,8 @@ def _derive_words(state: ClaimState, now: datetime) -> _Words:
             return _WAITING
         case ClaimMismatched() | ClaimPending():
             return _WAITING
+        case ProjectSuspended():
+            return _SUSPENDED
         case _:
             return "False", *_describe_refusal(state)
 
@@ -151,6 +156,12 @@ _WAITING: Final[_Words] = (
     "Unknown",
     reasons.PENDING_EVALUATION,
     "Waiting for quota evaluation",
+)
+
+_SUSPENDED: Final[_Words] = (
+    "Unknown",
+    reasons.PENDING_EVALUATION,
+    "Project is suspended; quota is asked for when it resumes",
 )
 
 _Answer = (

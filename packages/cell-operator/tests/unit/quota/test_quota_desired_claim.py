@@ -34,6 +34,7 @@ from compute_cell_operator.quota.result import (
     HeldByOtherService,
     NamespaceNotFound,
     ProjectNotFound,
+    ProjectSuspended,
     Shortage,
 )
 from compute_cell_operator.quota.retry import ClaimAttempts, has_stood, postpone, resume
@@ -51,6 +52,7 @@ from compute_quota_client import (
     QuotaError,
     QuotaNamespaceNotFoundError,
     QuotaProjectNotFoundError,
+    QuotaProjectSuspendedError,
     QuotaRejectedError,
     QuotaUnavailableError,
     ResourceRequest,
@@ -202,6 +204,7 @@ def test_a_denial_names_only_what_is_short() -> None:
         (QuotaUnavailableError, BackendUnavailable),
         (QuotaAuthError, BackendUnavailable),
         (QuotaRejectedError, AdmissionRejected),
+        (QuotaProjectSuspendedError, ProjectSuspended),
     ],
 )
 def test_an_error_becomes_a_state_by_its_class_and_its_operation(

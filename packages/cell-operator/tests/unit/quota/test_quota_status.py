@@ -28,6 +28,7 @@ from compute_cell_operator.quota.result import (
     NamespaceNotFound,
     NoResult,
     ProjectNotFound,
+    ProjectSuspended,
     Shortage,
     SizeUnknown,
     opens_gate,
@@ -140,6 +141,13 @@ ROWS: list[tuple[ClaimState, str, str, str, str | None]] = [
         "QuotaMisconfigured",
         'Quota admission rejected ResourceClaim for project "acme": no such type',
         "misconfigured",
+    ),
+    (
+        ProjectSuspended(),
+        "Unknown",
+        "PendingEvaluation",
+        "Project is suspended; quota is asked for when it resumes",
+        None,
     ),
     (
         HeldByOtherCell("default", "instance-web-0", "lhr-1"),

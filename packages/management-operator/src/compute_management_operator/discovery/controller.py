@@ -18,6 +18,7 @@ from compute_management_operator.discovery.observe import (
 )
 from compute_management_operator.discovery.plan import Decision, Disengage, Engage, Leave, plan
 from compute_management_operator.discovery.progress import EngageProgress
+from compute_management_operator.discovery.resume import ResumeListener
 from compute_management_operator.planes import PROJECT, ROOT, SINGLE
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.controller.context import OperatorContext
@@ -94,7 +95,7 @@ def build(deps: Dependencies, describe: DescribePlane) -> ControllerSetup:
     return ControllerSetup(
         controller=controller,
         cached_kinds=(CachedKind(Role.ROOT, PROJECT, indexes=PROJECT_INDEXES),),
-        listeners=(progress,),
+        listeners=(progress, ResumeListener(deps.context)),
         update_gauges=progress.update_gauges,
     )
 

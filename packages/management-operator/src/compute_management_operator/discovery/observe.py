@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 
 from compute_api_types.conditions import READY
 from compute_management_operator.planes import PROJECT
-from compute_management_operator.stored_status import read_conditions
+from compute_management_operator.stored_status import find_condition, read_conditions
 from compute_operator_kit.cache.indexers import IndexFunction
+from compute_operator_kit.cache.lister import CachedObject
 from compute_operator_kit.cache.store import Caches
 from compute_operator_kit.core.json import JsonObject, member_object
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Role
@@ -22,6 +23,9 @@ from compute_operator_kit.core.objects import Absent, Metadata, Snapshot, Unread
 READINESS: Final = "readiness"
 """Index of Projects: `ready` for those with a plane that can be engaged."""
 IS_READY: Final = "ready"
+SUSPENSION: Final = "suspension"
+"""Index of Projects: the status of their condition `Suspended`, where they have one."""
+SUSPENDED: Final = "Suspended"  # type of Milo's condition (suspension.md 1)
 
 # The uid of the Project a plane was engaged for; None while no plane of that name is engaged.
 FindEngaged: TypeAlias = Callable[[PlaneName], str | None]
@@ -76,7 +80,20 @@ def index_by_readiness(_: Metadata, body: JsonObject) -> Iterable[str]:
     return (IS_READY,) if is_ready(body) else ()
 
 
-PROJECT_INDEXES: Final[dict[str, IndexFunction]] = {READINESS: index_by_readiness}
+def index_by_suspension(_: Metadata, body: JsonObject) -> Iterable[str]:
+    condition = find_condition(member_object(body, "status"), SUSPENDED)
+    return () if condition is None else (condition.status,)
+
+
+PROJECT_INDEXES: Final[dict[str, IndexFunction]] = {
+    READINESS: index_by_readiness,
+    SUSPENSION: index_by_suspension,
+}
+
+
+def read_suspension(entry: CachedObject | None) -> str:
+    """The status of a Project's condition `Suspended`; "" without one."""
+    return "" if entry is None else next(iter(entry.index_values.get(SUSPENSION, ())), "")
 
 
 def ready_projects(root: PlaneName, caches: Caches) -> frozenset[str]:

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from compute_management_operator.hub.latency import LatencyTracker
 from compute_management_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE, POLICY
-from compute_operator_kit.core.errors import PlaneGoneError, ReconcileError
-from compute_operator_kit.core.keys import Kind
+from compute_operator_kit.core.errors import (
+    PlaneGoneError,
+    ProjectSuspendedError,
+    ReconcileError,
+)
+from compute_operator_kit.core.keys import Kind, ObjectKey
 from compute_operator_kit.core.metrics import MetricsPort
 from compute_operator_kit.intents.intents import (
     Delete,
@@ -20,7 +25,7 @@ from compute_operator_kit.intents.intents import (
     RequeueAfter,
     SetStatus,
 )
-from compute_operator_kit.intents.outcomes import Applied, Effect
+from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
 
 FEDERATION_WRITES: Final = "compute_federation_writes_total"
 POLICY_WRITES: Final = "compute_federation_policy_writes_total"
@@ -97,10 +102,21 @@ def is_deferred_for_hub(failures: Iterable[ReconcileError]) -> bool:
 
 
 def is_deferred_for_project(failures: Iterable[ReconcileError]) -> bool:
-    """Whether a write of a reconcile to a project failed that still exists."""
+    """Whether a write of a reconcile to a project failed that still exists; a suspended project
+    accepts none, and its state is frozen on purpose.
+    """
+    expected = (PlaneGoneError, ProjectSuspendedError)
     return any(
-        error.plane not in {"", HUB} and not isinstance(error, PlaneGoneError) for error in failures
+        error.plane not in {"", HUB} and not isinstance(error, expected) for error in failures
     )
+
+
+def end_latency(latency: LatencyTracker, key: ObjectKey, outcome: Outcome) -> None:
+    """Ends the latency of a write to a project; a suspended project is no delay of ours."""
+    if isinstance(outcome.error, ProjectSuspendedError):
+        latency.drop(key)
+    else:
+        latency.end(key, outcome.effect)
 
 
 def is_waiting_for(applied: Applied, reason: str) -> bool:

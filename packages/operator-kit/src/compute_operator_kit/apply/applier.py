@@ -22,7 +22,11 @@ from compute_operator_kit.apply.write_expectations import WriteExpectations
 from compute_operator_kit.apply.write_memory import WriteMemory
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.core.clock import ZERO
-from compute_operator_kit.core.errors import ReconcileError, RejectedError
+from compute_operator_kit.core.errors import (
+    ProjectSuspendedError,
+    ReconcileError,
+    RejectedError,
+)
 from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.objects import Absent, Snapshot
 from compute_operator_kit.intents.intents import (
@@ -91,6 +95,8 @@ class Session:
             return Outcome(intent, Effect.REFUSED, reason, wait=left, error=refused.error)
         try:
             return await self._carry_out(intent)
+        except ProjectSuspendedError as error:  # sent again at once after the resume
+            return Outcome(intent, Effect.FAILED, error.reason, error=error)
         except RejectedError as error:
             memory.refuse(intent, error, clock.monotonic())
             return Outcome(intent, Effect.FAILED, error.reason, error=error)

@@ -210,7 +210,11 @@ class ApplyContext(msgspec.Struct, frozen=True):
         fields: dict[str, object] = {key.kind.kind: name, "onPlane": key.plane}
         if paths:
             fields["diff"] = list(paths)
-        logger.info(message, extra={**fields, "reason": intent.reason})
+        # Writes to a suspended project are not sent: its one line is logged by the registry.
+        engaged = self.deps.planes.find(key.plane)
+        is_held = engaged is not None and engaged.lane.suspension.is_suspended
+        level = logging.DEBUG if is_held else logging.INFO
+        logger.log(level, message, extra={**fields, "reason": intent.reason})
 
     # sending ---------------------------------------------------------------------------------
 
@@ -269,7 +273,9 @@ class ApplyContext(msgspec.Struct, frozen=True):
         """Sends a JSON patch with a test of the UID; a failed test is a conflict."""
         key = existing.key
         tests = (test_of(existing.metadata.uid, "metadata", "uid"),)
-        request = self.kube_to_write(key).patch_json(key, [*tests, *steps])
+        request = self.kube_to_write(key).patch_json(
+            key, [*tests, *steps], is_terminating=existing.metadata.is_deleting
+        )
         answer = await self.or_read(request, key, is_done=is_done)
         self.note_write(existing, answer)
         return answer

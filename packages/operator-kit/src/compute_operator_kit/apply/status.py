@@ -58,7 +58,9 @@ async def _send(context: ApplyContext, intent: SetStatus, existing: Snapshot) ->
     context.log_write("Writing status", intent)
     body = _build(existing, intent, version)
     answer = await context.or_read(
-        context.kube_to_write(intent.key).update_status(intent.key, body),
+        context.kube_to_write(intent.key).update_status(
+            intent.key, body, is_terminating=existing.metadata.is_deleting
+        ),
         intent.key,
         is_done=lambda live: isinstance(live, Absent) or _has_status(live, intent),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from compute_operator_kit.client.rate_limit import CircuitBreaker, RetryAfterGate, TokenBucket
+from compute_operator_kit.client.write_suspension import WriteSuspension
 from compute_operator_kit.core.clock import ZERO, Clock
 from compute_operator_kit.core.errors import BreakerOpenError, ThrottledError
 from compute_operator_kit.core.keys import PlaneName
@@ -35,6 +36,7 @@ class FlowControl:
         self._breaker = CircuitBreaker()
         self._retry_gate = RetryAfterGate()
         self._last_ok = True
+        self.suspension = WriteSuspension()
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -54,6 +56,7 @@ class FlowControl:
     def mute(self) -> None:
         """Drops all listeners, so that a disengaged plane can be freed."""
         self._listeners.clear()
+        self.suspension.mute()
 
     async def admit(self, *, is_probe: bool = False) -> None:
         """Waits for a token; raises at once if the breaker is open or the server asked to wait."""

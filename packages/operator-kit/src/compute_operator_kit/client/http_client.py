@@ -200,17 +200,31 @@ class HttpKubeClient:
     ) -> Snapshot | Absent:
         return await self._patch(key, subresource, _MERGE_PATCH, encode(body))
 
-    async def patch_json(self, key: ObjectKey, steps: Sequence[PatchStep]) -> Snapshot | Absent:
-        return await self._patch(key, "", JSON_PATCH, encode([step.as_json() for step in steps]))
+    async def patch_json(
+        self, key: ObjectKey, steps: Sequence[PatchStep], *, is_terminating: bool = False
+    ) -> Snapshot | Absent:
+        body = encode([step.as_json() for step in steps])
+        return await self._patch(key, "", JSON_PATCH, body, is_terminating=is_terminating)
 
     async def update(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         return await self._put(key, body, doing="updating")
 
-    async def update_status(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
-        return await self._put(key, body, doing="writing status of", subresource="status")
+    async def update_status(
+        self, key: ObjectKey, body: JsonMapping, *, is_terminating: bool = False
+    ) -> Snapshot | Absent:
+        doing = "writing status of"
+        return await self._put(
+            key, body, doing=doing, subresource="status", is_terminating=is_terminating
+        )
 
     async def _put(
-        self, key: ObjectKey, body: JsonMapping, *, doing: str, subresource: str = ""
+        self,
+        key: ObjectKey,
+        body: JsonMapping,
+        *,
+        doing: str,
+        subresource: str = "",
+        is_terminating: bool = False,
     ) -> Snapshot | Absent:
         request = self._on_object(
             "PUT",
@@ -220,6 +234,8 @@ class HttpKubeClient:
             subresource=subresource,
             query=self._field_manager(),
         ).carrying(encode(body))
+        if is_terminating:
+            request = msgspec.structs.replace(request, is_terminating=True)
         response = await self._rest.send(request)
         if _is_absent(response, key):
             return Absent()
@@ -231,7 +247,13 @@ class HttpKubeClient:
         return self._rest.decode(request, await self._rest.send(request), expected=(200, 201))
 
     async def _patch(
-        self, key: ObjectKey, subresource: str, content_type: str, body: bytes
+        self,
+        key: ObjectKey,
+        subresource: str,
+        content_type: str,
+        body: bytes,
+        *,
+        is_terminating: bool = False,
     ) -> Snapshot | Absent:
         request = self._on_object(
             "PATCH",
@@ -241,6 +263,8 @@ class HttpKubeClient:
             subresource=subresource,
             query=self._field_manager(),
         ).carrying(body, content_type)
+        if is_terminating:
+            request = msgspec.structs.replace(request, is_terminating=True)
         response = await self._rest.send(request)
         if _is_absent(response, key):
             return Absent()

@@ -173,15 +173,21 @@ class KubeClient(Protocol):
         self, key: ObjectKey, body: JsonMapping, *, subresource: str = ""
     ) -> Snapshot | Absent: ...
 
-    async def patch_json(self, key: ObjectKey, steps: Sequence[PatchStep]) -> Snapshot | Absent:
-        """A failed `test` is a `ConflictError`: the object has changed."""
+    async def patch_json(
+        self, key: ObjectKey, steps: Sequence[PatchStep], *, is_terminating: bool = False
+    ) -> Snapshot | Absent:
+        """A failed `test` is a `ConflictError`: the object has changed. `is_terminating`: it is
+        being deleted, so that a suspended project accepts the patch.
+        """
         ...
 
     async def update(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         """Replaces the object; the body has the resourceVersion it was derived from."""
         ...
 
-    async def update_status(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
+    async def update_status(
+        self, key: ObjectKey, body: JsonMapping, *, is_terminating: bool = False
+    ) -> Snapshot | Absent:
         """Replaces `.status`; the body is the whole object with the resourceVersion it was derived
         from.
         """

@@ -24,6 +24,8 @@ from compute_operator_kit.client.status_errors import (
     error_of_answer,
     error_of_connection,
     error_of_garbage,
+    error_of_suspension,
+    is_project_suspended,
     is_storage_starting,
     parse_retry_after,
     parse_status,
@@ -123,10 +125,16 @@ class RestRequest(msgspec.Struct, frozen=True, gc=False):
     content_type: str = JSON
     is_probe: bool = False
     is_question: bool = False  # a review: a POST that stores nothing
+    is_terminating: bool = False  # to an object that is being deleted
 
     @property
     def is_mutating(self) -> bool:
         return self.method in _MUTATING and not self.is_question
+
+    @property
+    def is_suspendable(self) -> bool:
+        """Whether a suspended project refuses it: a create or an update of an object that stays."""
+        return self.is_mutating and self.method != "DELETE" and not self.is_terminating
 
     @property
     def is_short(self) -> bool:
@@ -207,6 +215,10 @@ class RestClient:
     async def send(self, request: RestRequest) -> RestResponse:
         """Sends a request and reads the response, within the request timeout."""
         await self._config.lane.admit(is_probe=request.is_probe)
+        suspension = self._config.lane.suspension
+        is_held = suspension.is_suspended and request.is_suspendable
+        if is_held and not suspension.take_permit():
+            raise error_of_suspension(self.request_of(request))
         try:
             with self._deadline.start():
                 answer = await self._send_authenticated(request)
@@ -215,6 +227,10 @@ class RestClient:
             self._failed(request)
             raise error_of_connection(self.request_of(request), cause) from cause
         self._answered(request, response.status, response.headers, response.body)
+        if response.status == 403 and is_project_suspended(parse_status(403, response.body)):
+            suspension.refused()
+        elif is_held:
+            suspension.answered(response.status)
         return response
 
     async def open(self, request: RestRequest) -> StreamingResponse:

@@ -7,6 +7,7 @@
 | 5xx, timeout, connection lost | `UnavailableError`; `OutcomeUnknownError` for what mutates |
 | 422, 413 | `InvalidSpecError` |
 | 401, 403 | `ForbiddenError` |
+| 403 with cause `ProjectSuspended` | `ProjectSuspendedError` |
 | namespace gone or going | `RejectedError` with that reason |
 
 The server's message quotes values of users and is kept apart, cut, for the owner of the object; the
@@ -26,6 +27,7 @@ from compute_operator_kit.core.errors import (
     ForbiddenError,
     InvalidSpecError,
     OutcomeUnknownError,
+    ProjectSuspendedError,
     ReconcileError,
     RejectedError,
     ServerAnswer,
@@ -52,6 +54,7 @@ LONGEST_RETRY_AFTER: Final = timedelta(minutes=5)  # a wrong header must not par
 NAMESPACE_ABSENT: Final = "NamespaceAbsent"
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 KIND_NOT_SERVED: Final = "KindNotServed"
+PROJECT_SUSPENDED: Final = "ProjectSuspended"  # cause of Milo (suspension.md 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,7 @@ def _class_of(request: RequestInfo, answer: ServerAnswer) -> type[ReconcileError
         case 413:
             return InvalidSpecError
         case 401 | 403:
-            terminating = answer.has_cause(NAMESPACE_TERMINATING)
-            return RejectedError if terminating else ForbiddenError
+            return _class_of_forbidden(answer)
         case 404:
             # The namespace of a create does not exist; otherwise the kind is not served, which may
             # change.
@@ -143,8 +145,27 @@ def _class_of(request: RequestInfo, answer: ServerAnswer) -> type[ReconcileError
             return OutcomeUnknownError if request.is_mutating else UnavailableError
 
 
+def _class_of_forbidden(answer: ServerAnswer) -> type[ReconcileError]:
+    """Only the cause counts: a message is text for users, and any policy may quote it."""
+    if is_project_suspended(answer):
+        return ProjectSuspendedError
+    return RejectedError if answer.has_cause(NAMESPACE_TERMINATING) else ForbiddenError
+
+
+def is_project_suspended(answer: ServerAnswer) -> bool:
+    return answer.status == 403 and answer.has_cause(PROJECT_SUSPENDED)
+
+
+def error_of_suspension(request: RequestInfo) -> ReconcileError:
+    """The error of a write that is not sent because the project refused one before."""
+    message = f"{request.doing}: the project is suspended"
+    return ProjectSuspendedError(PROJECT_SUSPENDED, message, plane=request.plane)
+
+
 def _reason_of(answer: ServerAnswer) -> str:
     """A reason of our own where `NotFound` or `Forbidden` is ambiguous."""
+    if is_project_suspended(answer):
+        return PROJECT_SUSPENDED
     if answer.status == 403 and answer.has_cause(NAMESPACE_TERMINATING):
         return NAMESPACE_TERMINATING
     if answer.status == 404:

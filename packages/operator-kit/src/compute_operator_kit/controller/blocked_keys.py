@@ -4,6 +4,7 @@ Without it, blocked keys would poll: one timer per key for a plane that is away.
 
 ```
 parked     until its plane answers again: one probe unblocks all
+suspended  until its project resumes: one write of one key finds out
 unsynced   until a cache is complete
 held       until the caches have seen its last write
 ```
@@ -33,6 +34,7 @@ class BlockedKeys:
         # By cache, so that one that becomes complete enqueues only its own keys.
         self._unsynced: dict[Cache, dict[ObjectKey, Priority]] = {}
         self._held: set[ObjectKey] = set()
+        self._suspended: dict[PlaneName, dict[ObjectKey, None]] = {}
 
     def park(self, plane: PlaneName, key: ObjectKey, due: timedelta) -> None:
         """Blocks a key until the plane answers, and not before `due`."""
@@ -45,6 +47,28 @@ class BlockedKeys:
     def take_parked(self, plane: PlaneName) -> dict[ObjectKey, timedelta]:
         """Keys that waited for this plane to answer."""
         return self._parked.pop(plane, {})
+
+    def suspend(self, plane: PlaneName, key: ObjectKey) -> None:
+        """Blocks a key until the project resumes."""
+        self._suspended.setdefault(plane, {})[key] = None
+
+    def forget_suspended(self, key: ObjectKey) -> tuple[PlaneName, ...]:
+        """The key was reconciled: only its new outcome counts. Returns the projects that other keys
+        wait for.
+        """
+        for keys in self._suspended.values():
+            keys.pop(key, None)
+        return tuple(plane for plane, keys in self._suspended.items() if keys)
+
+    def take_suspended(self, plane: PlaneName, at_most: int | None = None) -> list[ObjectKey]:
+        """Keys that waited for this project to resume, those that waited longest first."""
+        keys = self._suspended.get(plane, {})
+        taken = list(keys)[:at_most]
+        for key in taken:
+            del keys[key]
+        if not keys:
+            self._suspended.pop(plane, None)
+        return taken
 
     def await_cache(self, cache: Cache, key: ObjectKey, priority: Priority = Priority.LOW) -> None:
         keys = self._unsynced.setdefault(cache, {})
@@ -73,8 +97,11 @@ class BlockedKeys:
             _drop(unsynced, is_gone)
         for parked in self._parked.values():
             _drop(parked, is_gone)
+        for suspended in self._suspended.values():
+            _drop(suspended, is_gone)
         held, self._held = sorted(self._held), set()
-        waited = [*self.take_parked(plane), *self._of_caches(plane), *held]
+        refused = self.take_suspended(plane)
+        waited = [*self.take_parked(plane), *refused, *self._of_caches(plane), *held]
         return [key for key in dict.fromkeys(waited) if not is_gone(key)]
 
     def _of_caches(self, plane: PlaneName) -> Iterator[ObjectKey]:

@@ -147,6 +147,16 @@ class Manager(PlaneListener):
             runner.on_recovered(plane.name)
 
     @override
+    def write_permitted(self, plane: Plane) -> None:
+        for runner in self._rotation:
+            runner.on_write_permitted(plane.name)
+
+    @override
+    def resumed(self, plane: Plane) -> None:
+        for runner in self._rotation:
+            runner.on_resumed(plane.name)
+
+    @override
     def disengaged(self, plane: Plane) -> None:
         self._synced_planes.discard(plane.name)
         for runner in self._rotation:

@@ -25,6 +25,7 @@ from compute_operator_kit.core.errors import (
     ConflictError,
     InvariantError,
     PlaneGoneError,
+    ProjectSuspendedError,
     ReconcileError,
     RejectedError,
     ThrottledError,
@@ -187,6 +188,8 @@ class ReconcileOutcome(msgspec.Struct, frozen=True):
     label: ResultLabel
     wait: timedelta | None = None
     errors: tuple[ReconcileError, ...] = ()
+    # Planes of projects that are suspended: no errors, the key is parked until they resume.
+    suspended: tuple[str, ...] = ()
     is_bug: bool = False
     is_refused: bool = False
     deferred: Plan = Plan()
@@ -227,6 +230,11 @@ async def run_reconcile(
 
 
 def _derive_outcome(leaves: tuple[BaseException, ...], wait: timedelta | None) -> ReconcileOutcome:
+    suspended = tuple({e.plane: None for e in leaves if isinstance(e, ProjectSuspendedError)})
+    if suspended:
+        others = tuple(leaf for leaf in leaves if not isinstance(leaf, ProjectSuspendedError))
+        outcome = _derive_outcome(others, wait)
+        return msgspec.structs.replace(outcome, suspended=suspended)
     errors = tuple(leaf for leaf in leaves if isinstance(leaf, ReconcileError))
     bugs = [e for e in leaves if isinstance(e, InvariantError) or not isinstance(e, ReconcileError)]
     if bugs:

@@ -7,9 +7,8 @@ all workers busy. `manager.py` runs the reconciles.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -18,18 +17,17 @@ from compute_operator_kit.apply.context import ApplyDeps
 from compute_operator_kit.apply.write_expectations import AwaitedWrite, WriteExpectations
 from compute_operator_kit.cache.lister import Change
 from compute_operator_kit.controller.blocked_keys import BlockedKeys, Cache
+from compute_operator_kit.controller.failed_keys import FailedKeys
 from compute_operator_kit.controller.needed_caches import find_incomplete
 from compute_operator_kit.controller.reconcile import ReconcileOutcome, ResultLabel, call_safely
 from compute_operator_kit.controller.spec import RESYNC_JITTER, Controller, DroppedChange, Mapper
 from compute_operator_kit.controller.workqueue import FairQueue, Priority, QueuedKey
 from compute_operator_kit.core import metrics as names
-from compute_operator_kit.core.backoff import Attempts, Retry, plan_retry
+from compute_operator_kit.core.backoff import Retry, plan_retry
 from compute_operator_kit.core.clock import ZERO, Random
 from compute_operator_kit.core.errors import (
     BreakerOpenError,
-    ForbiddenError,
     ReconcileError,
-    RejectedError,
     UnavailableError,
 )
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
@@ -40,8 +38,6 @@ from compute_operator_kit.intents.intents import Plan
 from compute_operator_kit.intents.outcomes import soonest
 from compute_operator_kit.planes.engaged_plane import EngagedPlane, Plane
 from compute_operator_kit.planes.registry import SINGLE_ROLES, ChangeHandler
-
-logger = logging.getLogger(__name__)
 
 NOTHING_DEFERRED: Final = Plan()
 MOST_CHANGES: Final = 16  # while one reconcile runs; more than it writes to watched objects
@@ -58,14 +54,6 @@ class RunnerDeps:
     measures: MetricsPort = field(default_factory=NoMetrics)
 
 
-@dataclass(frozen=True, slots=True)
-class _FailedKey:
-    """The failures in a row of one key."""
-
-    attempts: Attempts = field(default_factory=Attempts)
-    reason: str = ""  # of the last failure, which was logged
-
-
 class ControllerRunner:
     """Queue, write expectations and failures of one controller."""
 
@@ -79,7 +67,7 @@ class ControllerRunner:
         self._clock = deps.apply.clock
         self._expectations = WriteExpectations(self._planes.find_store)
         self.applier = Applier(deps.apply, controller.owner, self._expectations)
-        self._failed: dict[ObjectKey, _FailedKey] = {}
+        self._failed = FailedKeys(controller.retry)
         self._blocked = BlockedKeys()
         self._unsorted: dict[ObjectKey, None] = {}  # of first lists: may be out of date
         # Writes that the last reconcile of a key deferred, until an event enqueues the key.
@@ -206,6 +194,14 @@ class ControllerRunner:
                 self.queue.add_at(key, self.controller.fairness_key(key, self._planes), due=due)
                 self._deps.notify()
 
+    def on_write_permitted(self, plane: PlaneName) -> None:
+        """A suspended project gets one write: one parked key makes it."""
+        self._enqueue_all(self._blocked.take_suspended(plane, 1), Priority.HIGH)
+
+    def on_resumed(self, plane: PlaneName) -> None:
+        """A project accepts writes again: its parked keys are enqueued."""
+        self._enqueue_all(self._blocked.take_suspended(plane), Priority.HIGH)
+
     def on_disengaged(self, plane: PlaneName) -> None:
         """A plane is gone: its keys are dropped; keys of other planes that waited for it run."""
 
@@ -214,8 +210,7 @@ class ControllerRunner:
 
         self.queue.forget(is_gone)
         self.applier.forget(is_gone)
-        for key in [key for key in self._failed if is_gone(key)]:
-            del self._failed[key]
+        self._failed.forget(is_gone)
         for key in [key for key in self._deferred if is_gone(key)]:
             del self._deferred[key]
         self._expectations.forget(is_gone)
@@ -288,9 +283,10 @@ class ControllerRunner:
     def finish(self, key: ObjectKey, outcome: ReconcileOutcome) -> None:
         """Remembers the failures of a reconcile and requeues its key."""
         if self._planes.find(key.plane) is None:
-            self._failed.pop(key, None)
+            self._failed.succeed(key)
             self._expectations.clear(key)
             return
+        self._park_suspended(key, outcome)
         wait = outcome.wait
         if outcome.errors:
             retry = self._plan_retry(key, outcome)
@@ -298,12 +294,29 @@ class ControllerRunner:
             if retry is None and outcome.label is ResultLabel.SUCCESS:
                 return  # all planes of its errors are gone: no retry
         elif not outcome.is_refused:  # a write that was refused before and not retried still fails
-            self._failed.pop(key, None)
+            self._failed.succeed(key)
         if wait is None and self._has_ended(key):
             return
         if outcome.deferred and not self.queue.is_dirty(key):
             self._deferred[key] = outcome.deferred
         self._requeue(key, wait)
+
+    def _park_suspended(self, key: ObjectKey, outcome: ReconcileOutcome) -> None:
+        """Parks the key for the projects that refused its writes. A key that needed no write did
+        not probe: the next one does.
+        """
+        for plane in self._blocked.forget_suspended(key):
+            engaged = self._planes.find(plane)
+            if engaged is not None and engaged.lane.suspension.has_permit:
+                self.on_write_permitted(plane)
+        for name in outcome.suspended:
+            engaged = self._planes.find(PlaneName(name))
+            if engaged is None:
+                continue
+            if engaged.lane.suspension.is_suspended:
+                self._blocked.suspend(engaged.plane.name, key)
+            else:  # it resumed while this reconcile ran
+                self.enqueue(key)
 
     def _has_ended(self, key: ObjectKey) -> bool:
         """Whether the key's object is gone. Such a key is not requeued: an event enqueues it again,
@@ -315,20 +328,14 @@ class ControllerRunner:
         return store.entry(key.namespace, key.name) is None
 
     def _plan_retry(self, key: ObjectKey, outcome: ReconcileOutcome) -> timedelta | None:
-        before = self._failed.get(key, _FailedKey())
         chance = self._deps.random.random()
-        retry = plan_retry(outcome.errors, before.attempts, self.controller.retry, chance)
-        self._log(outcome, before)
-        worst = outcome.worst
-        reason = worst.reason if worst is not None else ""
-        self._failed[key] = replace(before, attempts=retry.attempts, reason=reason)
+        attempts = self._failed.attempts_of(key)
+        retry = self._failed.fail(key, outcome, chance)
         near = [error for error in outcome.errors if not self._park(key, error, retry)]
         if len(near) == len(outcome.errors):
             return retry.delay
         # Errors of planes that answer are retried without waiting for the parked plane.
-        return (
-            plan_retry(near, before.attempts, self.controller.retry, chance).delay if near else None
-        )
+        return plan_retry(near, attempts, self.controller.retry, chance).delay if near else None
 
     def _park(self, key: ObjectKey, error: ReconcileError, retry: Retry) -> bool:
         """Parks the key if the error is from a plane that does not answer; whether it was parked.
@@ -356,19 +363,6 @@ class ControllerRunner:
             due=self._clock.monotonic() + (wait if wait is not None and is_soon else resync),
             priority=Priority.HIGH if is_soon else Priority.LOW,
         )
-
-    def _log(self, outcome: ReconcileOutcome, before: _FailedKey) -> None:
-        """Logs a failure once per reason; conflicts and throttling at debug level."""
-        worst = outcome.worst
-        if worst is None or outcome.is_bug:
-            return
-        level = logging.DEBUG
-        if worst.reason != before.reason:
-            if isinstance(worst, ForbiddenError):
-                level = logging.ERROR
-            elif isinstance(worst, RejectedError | UnavailableError):
-                level = logging.WARNING
-        logger.log(level, "Retrying", extra={"reason": worst.reason, "error": str(worst)})
 
     # metrics ---------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ ReconcileError              reason (a word) and message (a sentence)
 │       └── OutcomeUnknownError   sent without a response: read before sending again
 ├── RejectedError           no retry until the object, or anything it depends on, changes
 │   ├── InvalidSpecError    the user must act: condition
-│   └── ForbiddenError      the platform operator must act: log and metric
+│   ├── ForbiddenError      the platform operator must act: log and metric
+│   └── ProjectSuspendedError   the project is suspended: no error, its keys wait for the resume
 ├── PlaneGoneError          the plane was disengaged during the reconcile: dropped
 └── InvariantError          a bug: trace, counter, slow retry
 ```
@@ -132,6 +133,12 @@ class ForbiddenError(RejectedError):
     """The operator lacks a permission; the platform operator must act."""
 
 
+class ProjectSuspendedError(RejectedError):
+    """The project is suspended and refuses every create and update; nothing is wrong, and the key
+    is parked until the project resumes.
+    """
+
+
 class PlaneGoneError(ReconcileError):
     """The plane is not engaged; its keys are dropped, not retried."""
 
@@ -153,6 +160,7 @@ SEVERITY: Final[tuple[type[ReconcileError], ...]] = (
     ConflictError,
     TransientError,
     PlaneGoneError,
+    ProjectSuspendedError,
     ReconcileError,
 )
 

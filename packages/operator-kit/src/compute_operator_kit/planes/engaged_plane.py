@@ -26,6 +26,7 @@ from compute_operator_kit.core.errors import InvariantError
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.partial_decoder import PartialDecoder
 from compute_operator_kit.core.tasks import SupervisedTasks
+from compute_operator_kit.planes.probes import PlaneProbes
 
 OVER_BUDGET: Final = "OverBudget"
 
@@ -79,6 +80,7 @@ class PlaneState(StrEnum):
     UP = "up"
     # Caches are complete; the last request failed, or bodies are left out of caches.
     DEGRADED = "degraded"
+    SUSPENDED = "suspended"  # its project refuses every create and update
     DOWN = "down"  # does not answer, or its caches were never complete
 
 
@@ -107,6 +109,7 @@ class EngagedPlane:
         self.usable = asyncio.Event()
         self.usable.set()
         self.tasks = SupervisedTasks(plane.name)
+        self.probes: PlaneProbes | None = None  # made with the first probe
 
     def _store(self, item: CachedKind) -> Store:
         meter = self._meter
@@ -155,4 +158,6 @@ class EngagedPlane:
     def state(self) -> PlaneState:
         if self.lane.is_open or not self.is_synced:
             return PlaneState.DOWN
+        if self.lane.suspension.is_suspended:
+            return PlaneState.SUSPENDED
         return PlaneState.UP if self.lane.is_up and not self.limit else PlaneState.DEGRADED

@@ -24,9 +24,8 @@ from compute_operator_kit.cache.store import Store
 from compute_operator_kit.client.flow_control import FlowControl, Limits
 from compute_operator_kit.client.interface import KubeClient
 from compute_operator_kit.core import metrics as names
-from compute_operator_kit.core.backoff import PLANE_BACKOFF
 from compute_operator_kit.core.clock import ZERO, Clock, Random
-from compute_operator_kit.core.errors import InvariantError, PlaneGoneError, ReconcileError
+from compute_operator_kit.core.errors import InvariantError, PlaneGoneError
 from compute_operator_kit.core.keys import Kind, PlaneName, Role
 from compute_operator_kit.core.metrics import MetricsPort, NoMetrics
 from compute_operator_kit.planes.engaged_plane import (
@@ -36,10 +35,10 @@ from compute_operator_kit.planes.engaged_plane import (
     PlaneState,
 )
 from compute_operator_kit.planes.kinds_on_demand import KindsOnDemand, OnDemandHooks
+from compute_operator_kit.planes.probes import RESTART_AFTER, PlaneProbes
 
 STARTS_AT_ONCE: Final = 16  # management.md 9
 START_WITHIN: Final = timedelta(seconds=30)
-RESTART_AFTER: Final = timedelta(seconds=5)
 # Probed where no kind is cached: every API server has namespaces.
 _NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 # Roles with one plane; planes of other roles are only counted in metrics (operations.md 6).
@@ -78,6 +77,12 @@ class PlaneListener:
 
     def recovered(self, plane: Plane) -> None:
         """The circuit breaker closed: parked keys may be reconciled again."""
+
+    def write_permitted(self, plane: Plane) -> None:
+        """The suspended project of the plane may get one write: does it still refuse?"""
+
+    def resumed(self, plane: Plane) -> None:
+        """The project accepts writes again: keys that it refused may be reconciled."""
 
     def disengaged(self, plane: Plane) -> None:
         """The plane is not served any more; its stores are gone."""
@@ -196,6 +201,7 @@ class Planes:
         self._engaged[plane.name] = self._by_role[plane.role][plane.name] = engaged
         self._sorted.pop(plane.role, None)
         lane.listen(lambda: self._on_lane(engaged))
+        lane.suspension.listen(lambda: self._on_suspension(engaged))
         if any(item.on_demand is not None for item in kinds):
             self._on_demand[plane.name] = self._make_on_demand(engaged)
         engaged.tasks.start(self._start(engaged), "start")
@@ -312,38 +318,43 @@ class Planes:
         if engaged.lane.is_open and engaged.usable.is_set():
             logger.warning("Plane does not answer", extra={"plane": engaged.plane.name})
             engaged.usable.clear()
-            self._start_probe(engaged)
+            self._probes_of(engaged).start(next(iter(engaged.stores), _NAMESPACES))
         elif not engaged.lane.is_open and not engaged.usable.is_set():
             logger.info("Plane answers again", extra={"plane": engaged.plane.name})
             engaged.usable.set()
             for listener in tuple(self._listeners):
                 listener.recovered(engaged.plane)
 
-    def _start_probe(self, engaged: EngagedPlane, delay: timedelta = ZERO) -> None:
-        """Probes a plane with an open breaker, which gets no other request: a probe that crashed is
-        started again, or the plane would stay down until the process restarts.
-        """
+    def _on_suspension(self, engaged: EngagedPlane) -> None:
+        """Its project refused a write, or accepts writes again."""
+        self._report(engaged)
+        if engaged.lane.suspension.is_suspended:
+            logger.info("Project is suspended", extra={"plane": engaged.plane.name})
+            self._permit_writes(engaged)
+            return
+        logger.info("Project accepts writes again", extra={"plane": engaged.plane.name})
+        for listener in tuple(self._listeners):
+            listener.resumed(engaged.plane)
 
-        async def probe() -> None:
-            await self._deps.clock.sleep(delay)
-            await self._probe(engaged)
+    def expect_resume(self, name: PlaneName) -> None:
+        """The project shows that it resumed: if it refused writes, one is sent at once."""
+        engaged = self._engaged.get(name)
+        if engaged is not None and engaged.lane.suspension.is_suspended:
+            self._permit_writes(engaged, is_resuming=True)
 
-        def again() -> None:
-            self._start_probe(engaged, RESTART_AFTER)
+    def _permit_writes(self, engaged: EngagedPlane, *, is_resuming: bool = False) -> None:
+        def on_permit() -> None:
+            for listener in tuple(self._listeners):
+                listener.write_permitted(engaged.plane)
 
-        engaged.tasks.start(probe(), "probe", on_crash=again)
+        self._probes_of(engaged).start_writes(on_permit, is_resuming=is_resuming)
 
-    async def _probe(self, engaged: EngagedPlane) -> None:
-        """Sends one request at a time with growing waits, until the plane answers."""
-        kind = next(iter(engaged.stores), _NAMESPACES)
-        attempt = 0
-        while engaged.lane.is_open:
-            attempt += 1
-            chance = self._deps.random.random()
-            await self._deps.clock.sleep(PLANE_BACKOFF.delay(attempt, chance))
-            # The flow control counts and reports the failure.
-            with contextlib.suppress(ReconcileError):
-                await engaged.kube.probe(kind)
+    def _probes_of(self, engaged: EngagedPlane) -> PlaneProbes:
+        if engaged.probes is None:
+            engaged.probes = PlaneProbes(
+                engaged.lane, engaged.kube, engaged.tasks, self._deps.clock, self._deps.random
+            )
+        return engaged.probes
 
     def report_limits(self) -> None:
         """Updates the metrics of planes that crossed their cache budget; called every few seconds,

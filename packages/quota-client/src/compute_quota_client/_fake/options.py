@@ -28,6 +28,9 @@ class Knobs:
     away: set[str] = field(default_factory=set[str])
     """Projects with a plane that cannot be reached."""
 
+    suspended: set[str] = field(default_factory=set[str])
+    """Projects that refuse every new claim and every change of one, as Milo does."""
+
     silent_watches: bool = False
     """Watches are accepted and send no event, not even bookmarks."""
 

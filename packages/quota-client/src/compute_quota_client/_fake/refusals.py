@@ -77,6 +77,17 @@ def not_admitted(resource: str, kind: str, name: str, errors: list[str]) -> Refu
     return Refusal(403, "Forbidden", message, _details(resource, name))
 
 
+def suspended(resource: str, name: str, project: str) -> Refusal:
+    """The project is suspended; a cause names that, and clients go by it."""
+    why = (
+        f'project "{project}" is suspended (Billing) and cannot accept new updates while suspended'
+    )
+    details = _details(resource, name)
+    details["causes"] = [{"reason": "ProjectSuspended", "message": why}]
+    message = f'{_qualified(resource)} "{name}" is forbidden: {why}'
+    return Refusal(403, "Forbidden", message, details)
+
+
 def invalid(kind: str, name: str, detail: str) -> Refusal:
     """Refused by the schema."""
     message = f'{kind}.{GROUP} "{name}" is invalid: {detail}'

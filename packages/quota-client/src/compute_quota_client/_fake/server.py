@@ -169,6 +169,7 @@ class Server:
             namespace = Where(asked.plane, "namespaces", None, asked.namespace)
             if self.store.find(namespace, NamespaceObject) is None:
                 raise refusals.not_found("namespaces", asked.namespace)
+        self._refuse_if_suspended(asked, wanted.metadata.name)
         self._admit(wanted)
         if self.store.find(where, Object) is not None:
             raise refusals.already_exists(asked.resource, where.name)
@@ -179,6 +180,10 @@ class Server:
         answer = made.render()
         self._follow_up(where, made)
         return answer
+
+    def _refuse_if_suspended(self, asked: Route, name: str) -> None:
+        if asked.resource == "resourceclaims" and asked.plane in self._options.suspended:
+            raise refusals.suspended(asked.resource, name, asked.plane)
 
     def _admit(self, wanted: Object) -> None:
         if isinstance(wanted, ClaimObject):
@@ -231,6 +236,7 @@ class Server:
         else:
             patched = merge_patch(stored.render(), _JSON.validate_json(request.content))
         changed = _parsed(KINDS[asked.resource], patched)
+        self._refuse_if_suspended(asked, stored.metadata.name)
         if changed.render() == before:
             return before
         if changed.render().get("spec") != before.get("spec"):

@@ -16,6 +16,9 @@ VERSION: Final = "v1alpha1"
 PROJECTS: Final = Resource(
     RESOURCE_MANAGER_GROUP, VERSION, "projects", "Project", is_namespaced=False
 )
+SUSPENSIONS: Final = Resource(
+    RESOURCE_MANAGER_GROUP, VERSION, "projectsuspensions", "ProjectSuspension", is_namespaced=False
+)
 REGISTRATIONS: Final = Resource(
     QUOTA_GROUP, VERSION, "resourceregistrations", "ResourceRegistration", is_namespaced=False
 )
@@ -34,6 +37,8 @@ DEFINITIONS: Final = Resource(
     is_namespaced=False,
 )
 
+# Extras of a user inside a project, which name it.
+PARENT: Final = "iam.miloapis.com/parent-"
 MANAGER: Final = "milo-controller-manager"
 SYSTEM_NAMESPACE: Final = "milo-system"
 DEFAULT_NAMESPACE: Final = "default"

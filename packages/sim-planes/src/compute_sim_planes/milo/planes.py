@@ -24,8 +24,9 @@ from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.state import Limits
 from compute_sim_planes.api_server.storage.revisions import Revisions
 from compute_sim_planes.client.rest import Client
-from compute_sim_planes.milo.kinds import MANAGER, SYSTEM_NAMESPACE
+from compute_sim_planes.milo.kinds import MANAGER, PARENT, SYSTEM_NAMESPACE
 from compute_sim_planes.milo.quota.admission import QuotaAdmission
+from compute_sim_planes.milo.suspension.enforcement import SuspensionAdmission
 from compute_sim_planes.time.sources import Clock, Identities
 
 ROOT: Final = ""
@@ -69,7 +70,10 @@ class Planes:
                 collects=self._collects,
             ),
         )
-        self.root.state.admission.reviewers.append(QuotaAdmission(self.root.state.store))
+        self.root.state.admission.reviewers += [
+            SuspensionAdmission(self.root.state.store, find_project),
+            QuotaAdmission(self.root.state.store),
+        ]
 
     def at(self, project: str) -> Plane:
         """The plane of a project, whether the Project exists or not; `ROOT` is the root."""
@@ -129,6 +133,11 @@ class Planes:
                 collects=self._collects,
             ),
         )
+
+
+def find_project(user: User) -> str:
+    """The project that a user's extras name; empty at the root."""
+    return next((values[0] for key, values in user.extra if key == f"{PARENT}name" and values), "")
 
 
 class _DirectTransport:

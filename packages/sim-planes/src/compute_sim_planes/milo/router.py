@@ -16,12 +16,11 @@ from compute_sim_planes.api_server.authz.impersonation import impersonate
 from compute_sim_planes.api_server.dispatch import dispatch
 from compute_sim_planes.api_server.http.responses import error_response
 from compute_sim_planes.api_server.http.transport import Response
-from compute_sim_planes.milo.kinds import PROJECTS, RESOURCE_MANAGER_GROUP
+from compute_sim_planes.milo.kinds import PARENT, PROJECTS, RESOURCE_MANAGER_GROUP
 from compute_sim_planes.milo.paths import parse_target
 from compute_sim_planes.milo.planes import ROOT, Planes
 
 UNAVAILABLE: Final = "the server is currently unable to handle the request"
-_PARENT: Final = "iam.miloapis.com/parent-"
 _IMPERSONATION: Final = "impersonate-"
 
 
@@ -81,13 +80,13 @@ class Router:
 
 def derive_project_user(user: User, project: str) -> User:
     """The user inside a project. Extras of these names from other sources are dropped."""
-    others = [(key, values) for key, values in user.extra if not key.startswith(_PARENT)]
+    others = [(key, values) for key, values in user.extra if not key.startswith(PARENT)]
     parent = {
         "api-group": RESOURCE_MANAGER_GROUP,
         "name": project,
         "type": PROJECTS.kind,
     }
-    extra = [(f"{_PARENT}{key}", (value,)) for key, value in parent.items()]
+    extra = [(f"{PARENT}{key}", (value,)) for key, value in parent.items()]
     return User(user.name, user.groups, user.uid, (*others, *extra))
 
 

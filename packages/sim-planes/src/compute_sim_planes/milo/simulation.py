@@ -23,6 +23,7 @@ from compute_sim_planes.milo.projects.controller import ProjectController
 from compute_sim_planes.milo.quota.controller import QuotaController
 from compute_sim_planes.milo.quota.registrations import activate_registrations
 from compute_sim_planes.milo.router import Router, RouterTransport
+from compute_sim_planes.milo.suspension.enforcement import SuspensionController
 
 _POLL = 0.02
 
@@ -103,6 +104,8 @@ class Milo:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(activate_registrations(root, self._clock), name="milo registrations")
             tasks.create_task(projects.run(), name="milo projects")
+            suspensions = SuspensionController(root, self._clock)
+            tasks.create_task(suspensions.run(), name="milo suspensions")
 
     async def _serve(self, project: str) -> None:
         await QuotaController(self.planes.client(project), self._clock, self.options).run()

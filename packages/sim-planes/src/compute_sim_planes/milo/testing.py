@@ -87,6 +87,20 @@ def a_grant_policy(name: str, amounts: Mapping[str, int]) -> JsonObject:
     )
 
 
+def a_suspension(project: str, name: str = "unpaid", reason: str = "Billing") -> JsonObject:
+    """An order to suspend a project."""
+    return _object(
+        kinds.SUSPENSIONS,
+        {"name": name},
+        {
+            "projectRef": {"name": project},
+            "reason": reason,
+            "reinstateAuthority": "Operator",
+            "requestedBy": "billing",
+        },
+    )
+
+
 def verdict_of(claim: JsonObject | None) -> tuple[str, str]:
     """Status and reason of a claim's condition."""
     condition = find_condition(claim or {}, "Granted")

@@ -177,7 +177,7 @@ class Federation:
                 case Ensure(key=key) if key.plane == HUB and key.kind == DEPLOYMENT:
                     self._latency.end(seen.key, outcome.effect)
                 case SetStatus():
-                    self._mirror.end(seen.key, outcome.effect)
+                    metrics.end_latency(self._mirror, seen.key, outcome)
                 case _:
                     pass
 

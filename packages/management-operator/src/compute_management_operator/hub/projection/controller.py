@@ -165,7 +165,7 @@ class Projection:
                     # Deleted by this operator: it is created again without a live read.
                     self._created.forget(seen.key)
                 case SetStatus():
-                    self._lag.end(seen.key, outcome.effect)
+                    metrics.end_latency(self._lag, seen.key, outcome)
                     self._enqueue_claim(seen)
                 case _:
                     pass

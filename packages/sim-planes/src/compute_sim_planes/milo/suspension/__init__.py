@@ -1,0 +1,1 @@
+"""Suspension of projects: the condition of Projects, and the refusal of writes."""
