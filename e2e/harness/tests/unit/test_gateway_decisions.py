@@ -26,6 +26,12 @@ from e2e.harness.gateway.identity import (
 from e2e.harness.gateway.mirror import derive_copy, is_our_copy
 from e2e.harness.gateway.missing_project import MATCHES_NOTHING, AskRoot, answer_for_missing_project
 from e2e.harness.gateway.routing import RouteTarget, parse_target
+from e2e.harness.gateway.suspensions import (
+    SuspendedProjects,
+    find_refusal_of_suspended,
+    may_be_refused,
+    path_of_object,
+)
 
 PREFIX = "/apis/resourcemanager.miloapis.com/v1alpha1/projects"
 PROJECT_REF: JsonObject = {"apiGroup": "resourcemanager.miloapis.com", "kind": "Project"}
@@ -255,3 +261,61 @@ def test_only_copies_of_ours_are_recognised() -> None:
     assert is_our_copy({"metadata": {"managedFields": [{"manager": "milo-mirror"}]}})
     assert not is_our_copy({"metadata": {"managedFields": [{"manager": "kubectl"}]}})
     assert not is_our_copy(None)
+
+
+def a_suspended_project(status: str = "True") -> JsonObject:
+    return {
+        "metadata": {"name": "p1"},
+        "status": {
+            "conditions": [{"type": "Suspended", "status": status}],
+            "suspensions": [{"reason": "Fraud"}, {"reason": "Billing"}, {"reason": "Fraud"}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "may"),
+    [
+        ("POST", "/api/v1/namespaces/default/events", True),
+        ("PUT", "/apis/compute.datumapis.com/v1alpha/namespaces/d/workloads/w/status", True),
+        ("PATCH", "/api/v1/namespaces/default", True),
+        ("DELETE", "/api/v1/namespaces/default", False),
+        ("GET", "/api/v1/namespaces/default", False),
+        ("POST", "/version", False),
+    ],
+)
+def test_only_creates_and_updates_of_objects_may_be_refused(
+    method: str, path: str, *, may: bool
+) -> None:
+    assert may_be_refused(method, parse_path(path)) is may
+
+
+def test_writes_into_a_suspended_project_are_refused_but_for_the_exempt() -> None:
+    path = "/apis/compute.datumapis.com/v1alpha/namespaces/d/workloads/w/status"
+    asked = parse_path(path)
+    assert asked is not None
+    project, user = a_suspended_project(), authenticated("operator")
+    refusal = find_refusal_of_suspended(project, asked, user, {"metadata": {}}, "w")
+    assert refusal is not None
+    assert refusal.message == (
+        'workloads.compute.datumapis.com "w" is forbidden: project "p1" is suspended '
+        "(Billing, Fraud) and cannot accept new updates while suspended"
+    )
+    going: JsonObject = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert find_refusal_of_suspended(project, asked, user, going, "w") is None
+    admin = authenticated("admin", "system:masters")
+    assert find_refusal_of_suspended(project, asked, admin, None, "w") is None
+    resumed = a_suspended_project("False")
+    assert find_refusal_of_suspended(resumed, asked, user, None, "w") is None
+    assert path_of_object(path, asked) == path.removesuffix("/status")
+
+
+def test_only_projects_that_are_suspended_are_kept() -> None:
+    known = SuspendedProjects()
+    known.note(a_suspended_project())
+    assert known.find("p1") is not None
+    known.note(a_suspended_project("False"))
+    assert known.find("p1") is None
+    known.note(a_suspended_project())
+    known.note(a_suspended_project(), is_deleted=True)
+    assert known.find("p1") is None

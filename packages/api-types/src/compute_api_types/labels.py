@@ -89,7 +89,9 @@ KARMADA_TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
 
 EXPECTED_REFERENCED_DATA: Final = "compute.datumapis.com/expected-referenced-data"
 SUSPENDED: Final = "compute.datumapis.com/suspended"
-PASSED_ON_ANNOTATIONS: Final = (EXPECTED_REFERENCED_DATA, SUSPENDED)
+"""On a WorkloadDeployment, exactly `"true"`: it is suspended; any other value is none."""
+IS_SUSPENDED: Final = "true"
+PASSED_ON_ANNOTATIONS: Final = (EXPECTED_REFERENCED_DATA,)
 """Of a project WorkloadDeployment, handed to the hub copy without being read."""
 
 # --- finalizers (api.md 10.3) ---------------------------------------------------------------------

@@ -35,6 +35,7 @@ WIRE_STRINGS = {
     "KARMADA_TEMPLATE_GENERATION": "resourcetemplate.karmada.io/generation",
     "EXPECTED_REFERENCED_DATA": "compute.datumapis.com/expected-referenced-data",
     "SUSPENDED": "compute.datumapis.com/suspended",
+    "IS_SUSPENDED": "true",
     "WORKLOAD_FINALIZER": "compute.datumapis.com/workload-controller",
     "FEDERATION_FINALIZER": "compute.datumapis.com/federator",
     "PROVIDER_FINALIZER": "unikraft.datumapis.com/finalizer",

@@ -6,9 +6,12 @@ import logging
 
 import pytest
 from management_builders.documents import a_workload_document
-from management_builders.world import World, condition_of, play
+from management_builders.world import Process, World, condition_of, play
 
+from compute_api_types import labels
 from compute_management_operator.planes import DEPLOYMENT, HUB, PROJECT, ROOT, WORKLOAD
+from compute_operator_kit.core.json import JsonObject, member_object, member_text
+from compute_sim_planes.faults.links import Link, LinkState
 from compute_sim_planes.history import Request
 from compute_sim_planes.milo.kinds import SUSPENSIONS
 from compute_sim_planes.milo.testing import a_suspension
@@ -92,5 +95,114 @@ def test_a_workload_deleted_while_suspended_goes_as_ever() -> None:
         await world.delete("acme", WORKLOAD, "web")
         await world.eventually(lambda: world.is_gone("acme", WORKLOAD, "web"), within=120)
         assert await world.listed(HUB, DEPLOYMENT) == []
+
+    play(scenario)
+
+
+# --- the hub --------------------------------------------------------------------------------------
+
+
+async def annotations_on_hub(world: World) -> list[str | None]:
+    return [
+        read_annotation(document, labels.SUSPENDED)
+        for document in await world.listed(HUB, DEPLOYMENT)
+    ]
+
+
+def read_annotation(document: JsonObject, key: str) -> str | None:
+    value = member_object(member_object(document, "metadata"), "annotations").get(key)
+    return value if isinstance(value, str) else None
+
+
+async def annotate(world: World, name: str, value: str | None) -> None:
+    change: JsonObject = {"metadata": {"annotations": {labels.SUSPENDED: value}}}
+    await world.patch("acme", DEPLOYMENT, name, change)
+
+
+async def federate(world: World, count: int = 1) -> Process:
+    await world.start_milo()
+    process = world.process()
+    process.start()
+    await world.add_milo_project("acme", "DFW")
+    for number in range(count):
+        await world.create("acme", a_workload_document(f"web-{number}"))
+    await world.sleep(60)
+    assert await annotations_on_hub(world) == [None] * count
+    return process
+
+
+def test_a_suspension_reaches_the_hub_and_goes_with_the_project_condition() -> None:
+    async def scenario(world: World) -> None:
+        await federate(world, 3)
+        await suspend(world)
+        await world.sleep(5)
+        assert await annotations_on_hub(world) == ["true"] * 3
+        before = len(world.writes(plane=HUB))
+        await world.sleep(600)
+        assert len(world.writes(plane=HUB)) == before
+        await resume(world)
+        await world.sleep(5)
+        assert await annotations_on_hub(world) == [None] * 3
+
+    play(scenario)
+
+
+def test_a_tenant_may_stop_his_own_and_cannot_lift_the_projects_suspension() -> None:
+    async def scenario(world: World) -> None:
+        await federate(world)
+        (name,) = [
+            member_text(member_object(one, "metadata"), "name")
+            for one in await world.listed("acme", DEPLOYMENT)
+        ]
+        await annotate(world, name, "true")
+        await world.sleep(5)
+        assert await annotations_on_hub(world) == ["true"]
+        await suspend(world)
+        # By an administrator: a tenant's own update would be refused.
+        await annotate(world, name, None)
+        await world.sleep(90)
+        assert await annotations_on_hub(world) == ["true"]
+        await resume(world)
+        await world.sleep(5)
+        assert await annotations_on_hub(world) == [None]
+
+    play(scenario)
+
+
+def test_a_hub_that_is_away_gets_the_suspension_at_its_return() -> None:
+    async def scenario(world: World) -> None:
+        await federate(world, 2)
+        link = world.links.setdefault(HUB, Link())
+        link.cut(LinkState.REFUSED)
+        await suspend(world)
+        await world.sleep(120)
+        link.heal()
+        await world.sleep(60)
+        assert await annotations_on_hub(world) == ["true"] * 2
+
+    play(scenario)
+
+
+@pytest.mark.spec("SU-15")
+def test_without_the_root_a_suspension_stays_as_the_hub_has_it_also_after_a_restart() -> None:
+    async def scenario(world: World) -> None:
+        process = await federate(world, 2)
+        await suspend(world)
+        await world.sleep(10)
+        assert await annotations_on_hub(world) == ["true"] * 2
+        link = world.links.setdefault(ROOT, Link())
+        link.cut(LinkState.REFUSED)
+        await world.sleep(300)
+        assert await annotations_on_hub(world) == ["true"] * 2
+        await process.kill()
+        world.process("second").start()
+        await world.sleep(300)
+        assert await annotations_on_hub(world) == ["true"] * 2
+        link.heal()
+        await world.sleep(60)
+        assert await annotations_on_hub(world) == ["true"] * 2
+        await resume(world)
+        await world.sleep(10)
+        assert await annotations_on_hub(world) == [None] * 2
 
     play(scenario)

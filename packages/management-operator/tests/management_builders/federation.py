@@ -64,6 +64,7 @@ class CopyChanges(TypedDict, total=False):
     status: JsonObject
     created: str
     namespace: str
+    suspended: str
 
 
 class SeenChanges(TypedDict, total=False):
@@ -78,6 +79,7 @@ class SeenChanges(TypedDict, total=False):
     needed_by_others: frozenset[str]
     serving_cells: tuple[str, ...] | Unreadable
     holds_ours: bool
+    is_project_suspended: bool | None
     live: FederationLiveFacts
     known: FederationMemory
 
@@ -117,6 +119,9 @@ def a_copy(**changed: Unpack[CopyChanges]) -> ProjectDeployment:
     stamped = changed.get("stamped", "3")
     routing = {labels.TOPOLOGY_CITY_CODE: changed.get("routed_to", city)}
     namespace = changed.get("namespace", HUB_NAMESPACE)
+    annotations = {} if stamped is None else {labels.PROJECT_GENERATION: stamped}
+    if "suspended" in changed:
+        annotations[labels.SUSPENDED] = changed["suspended"]
     metadata = Metadata(
         name=KEY.name,
         namespace=namespace,
@@ -126,7 +131,7 @@ def a_copy(**changed: Unpack[CopyChanges]) -> ProjectDeployment:
         creation_timestamp=changed.get("created", "2026-06-20T08:00:00Z"),
         deletion_timestamp=DELETED if changed.get("is_deleting") else "",
         labels=routing | dict(changed.get("labels", IDENTITY)),
-        annotations={} if stamped is None else {labels.PROJECT_GENERATION: stamped},
+        annotations=annotations,
     )
     key = ObjectKey(COPY_KEY.plane, COPY_KEY.kind, namespace, COPY_KEY.name)
     status = read_deployment_status(changed.get("status", {}))
@@ -164,6 +169,7 @@ def a_moment(**changed: Unpack[SeenChanges]) -> ObservedDeployment:
         needed_by_others=changed.get("needed_by_others", frozenset()),
         serving_cells=changed.get("serving_cells", ("dfw-1",)),
         holds_ours=changed.get("holds_ours", False),
+        is_project_suspended=changed.get("is_project_suspended", False),
         live=changed.get(
             "live", FederationLiveFacts(namespace=NAMESPACE_UID, hub_namespace=a_hub_namespace())
         ),

@@ -1,3 +1,4 @@
+import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +16,7 @@ from compute_quota_client import (
     QuotaError,
     QuotaNamespaceNotFoundError,
     QuotaProjectNotFoundError,
+    QuotaProjectSuspendedError,
     QuotaProtocolError,
     QuotaRejectedError,
     QuotaThrottledError,
@@ -281,3 +283,49 @@ async def test_nothing_above_debug_is_logged_for_ordinary_work(
     with caplog.at_level(logging.DEBUG):
         await quota.project("fresh").list()
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+@pytest.mark.spec("SU-03")
+async def test_a_suspended_project_refuses_claims_by_an_error_of_its_own(
+    fake: FakeQuota, quota: QuotaClient
+) -> None:
+    project = quota.project("acme")
+    kept = await project.claim(a_claim())
+    assert isinstance(kept, Pending)
+    fake.knobs.suspended.add("acme")
+    with pytest.raises(QuotaProjectSuspendedError, match="is suspended") as caught:
+        await project.claim(replace(a_claim(), name="other"))
+    assert isinstance(caught.value, QuotaRejectedError)
+    assert (caught.value.status, caught.value.operation) == (403, Operation.CREATE)
+    with pytest.raises(QuotaProjectSuspendedError):
+        await project.adopt(
+            kept.found.namespace,
+            kept.found.name,
+            owner=a_claim().owner,
+            old_subject=a_claim().subject,
+            new_subject=dict.fromkeys(a_claim().subject, "other"),
+        )
+    assert isinstance(await project.read(kept.found.namespace, kept.found.name), Pending)
+    await project.release(kept.found.namespace, kept.found.name, uid=kept.found.uid)
+    fake.knobs.suspended.clear()
+    assert isinstance(await project.claim(replace(a_claim(), name="other")), Pending)
+
+
+@pytest.mark.spec("SU-02")
+@pytest.mark.parametrize(
+    ("status", "cause", "message"),
+    [
+        (403, "FieldValueInvalid", 'project "p" is suspended (Fraud)'),
+        (403, "", "ProjectSuspended"),
+        (422, "ProjectSuspended", "no"),
+    ],
+)
+def test_another_refusal_is_no_suspension(status: int, cause: str, message: str) -> None:
+    body: dict[str, object] = {
+        "kind": "Status",
+        "message": message,
+        "details": {"causes": [{"reason": cause, "message": message}]},
+    }
+    attempt = Attempt("acme", Operation.CREATE, "c")
+    error = error_of(attempt, Answer(status, json.dumps(body).encode()))
+    assert type(error) is QuotaRejectedError

@@ -63,6 +63,7 @@ def test_every_external_system_has_its_kinds() -> None:
             "AllowanceBucket",
             "GrantCreationPolicy",
             "Project",
+            "ProjectSuspension",
             "ProtectedResource",
             "ResourceClaim",
             "ResourceGrant",

@@ -70,6 +70,21 @@ def is_project_deleting(caches: Caches, plane: PlaneName) -> bool:
     return False
 
 
+def observe_suspension(caches: Caches, plane: PlaneName) -> bool | None:
+    """Whether the Project of a plane is suspended; None where that is not known.
+
+    A Project that is missing from the list proves nothing: a root that was restored empty, or the
+    wrong one, must not start what was stopped.
+    """
+    for root in caches.planes(Role.ROOT):
+        projects = caches.lister(root, PROJECT)
+        entry = projects.entry("", plane)
+        if entry is None:
+            return None
+        return {"True": True, "False": False, "": False}.get(read_suspension(entry))
+    return False
+
+
 def is_ready(body: JsonObject) -> bool:
     """Whether a Project is Ready; Milo leaves the condition True while the Project is deleted."""
     conditions = read_conditions(member_object(body, "status"))

@@ -12,6 +12,7 @@ from compute_management_operator.discovery.observe import (
     index_by_readiness,
     is_ready,
     observe,
+    observe_suspension,
     ready_projects,
 )
 from compute_management_operator.planes import PROJECT, ROOT
@@ -66,3 +67,29 @@ def test_only_ready_projects_are_indexed_and_counted() -> None:
     ready = a_project("ready")
     assert list(index_by_readiness(ready.metadata, ready.decode())) == [IS_READY]
     assert ready_projects(ROOT, caches(unready, ready)) == frozenset({"ready"})
+
+
+def a_project_suspended(status: str) -> Snapshot:
+    conditions: list[Json] = [{"type": "Suspended", "status": status}]
+    return a_snapshot(KEY, status={"conditions": conditions})
+
+
+@pytest.mark.spec("SU-15")
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        ((a_project_suspended("True"),), True),
+        ((a_project_suspended("False"),), False),
+        ((a_project(),), False),  # without the condition: the feature is off
+        ((a_project_suspended("Unknown"),), None),
+        ((), None),  # missing from the list: no evidence of a resume
+    ],
+)
+def test_a_suspension_is_known_only_by_the_condition_of_a_listed_project(
+    snapshots: tuple[Snapshot, ...], expected: bool | None
+) -> None:
+    assert observe_suspension(caches(*snapshots), PlaneName("acme")) is expected
+
+
+def test_without_a_root_no_project_is_suspended() -> None:
+    assert observe_suspension(FakeCaches([], {}), PlaneName("acme")) is False

@@ -222,6 +222,7 @@ def test_copy_carries_routing_identity_generation_and_spec() -> None:
     assert made.desired.labels == {labels.TOPOLOGY_CITY_CODE: "DFW", **IDENTITY}
     assert made.desired.annotations == {
         labels.PROJECT_GENERATION: "3",
+        labels.SUSPENDED: None,
         **dict.fromkeys(labels.PASSED_ON_ANNOTATIONS),
     }
     assert made.desired.replace == {
@@ -283,14 +284,49 @@ def test_identity_that_a_copy_lost_is_put_back() -> None:
 
 
 def test_reserved_annotations_are_passed_on_unread() -> None:
-    deployment = a_deployment(annotations={labels.SUSPENDED: "yes", "example.com/mine": "no"})
-    (kept,) = plan(a_moment(deployment=deployment), NOW)
+    own = {labels.EXPECTED_REFERENCED_DATA: "any text", "example.com/mine": "no"}
+    (kept,) = plan(a_moment(deployment=a_deployment(annotations=own)), NOW)
     assert isinstance(kept, Ensure)
     assert kept.desired.annotations == {
         labels.PROJECT_GENERATION: "3",
-        labels.EXPECTED_REFERENCED_DATA: None,
-        labels.SUSPENDED: "yes",
+        labels.EXPECTED_REFERENCED_DATA: "any text",
+        labels.SUSPENDED: None,
     }
+
+
+def suspended_on_hub(seen: ObservedDeployment) -> str | None:
+    """The annotation that the plan gives the copy."""
+    (kept, *_) = plan(seen, NOW)
+    assert isinstance(kept, Ensure)
+    return kept.desired.annotations[labels.SUSPENDED]
+
+
+@pytest.mark.parametrize("copy", [a_copy(), a_copy(suspended="true"), Absent()])
+def test_a_project_condition_or_the_own_annotation_suspends_and_each_is_a_lock(
+    copy: ProjectDeployment | Absent,
+) -> None:
+    annotated = a_deployment(annotations={labels.SUSPENDED: "true"})
+    by_project = a_moment(is_project_suspended=True, copy=copy)
+    assert suspended_on_hub(by_project) == "true", "whatever the annotation in the project"
+    by_annotation = a_moment(deployment=annotated, copy=copy)
+    assert suspended_on_hub(by_annotation) == "true"
+    assert suspended_on_hub(a_moment(copy=copy)) is None
+
+
+@pytest.mark.parametrize("value", ["True", "1", "", "yes", "false"])
+def test_any_other_value_of_the_annotation_is_none(value: str) -> None:
+    deployment = a_deployment(annotations={labels.SUSPENDED: value})
+    assert suspended_on_hub(a_moment(deployment=deployment)) is None
+
+
+@pytest.mark.spec("SU-15")
+def test_while_the_root_shows_no_project_the_copy_stays_as_it_is() -> None:
+    unknown = a_moment(is_project_suspended=None)
+    assert suspended_on_hub(unknown) is None
+    kept = a_moment(is_project_suspended=None, copy=a_copy(suspended="true"))
+    assert suspended_on_hub(kept) == "true"
+    forged = a_moment(is_project_suspended=None, copy=a_copy(suspended="yes"))
+    assert suspended_on_hub(forged) is None
 
 
 # --- finalizing -----------------------------------------------------------------------------------

@@ -31,7 +31,14 @@ from compute_management_operator.hub.federation.tracker import FederationTracker
 from compute_management_operator.hub.latency import LatencyTracker
 from compute_management_operator.hub.namespace_uids import NamespaceUids
 from compute_management_operator.plane_listeners import ForgetPlanes
-from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, NAMESPACE, POLICY
+from compute_management_operator.planes import (
+    CLUSTER,
+    DEPLOYMENT,
+    HUB,
+    NAMESPACE,
+    POLICY,
+    PROJECT,
+)
 from compute_operator_kit.cache.store import Caches, Change
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.controller.mass_delete import MassDeleteGuard
@@ -226,6 +233,8 @@ def build(deps: Dependencies, namespaces: NamespaceUids) -> ControllerSetup:
             Watch(Role.HUB, POLICY, watches.map_policy),
             # Not needed: unreadable Clusters must not stop the delivery of deployments.
             Watch(Role.HUB, CLUSTER, watches.map_cluster, is_needed=False),
+            # Not needed either: without the root a suspension stays as the hub has it.
+            Watch(Role.ROOT, PROJECT, watches.map_project, is_needed=False),
         ),
         reconcile=federation.reconcile,
         keys_on_engage=watches.enqueue_deployments,

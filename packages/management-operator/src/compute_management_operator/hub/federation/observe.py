@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from compute_api_types import conditions, labels, names
+from compute_management_operator.discovery.observe import observe_suspension
 from compute_management_operator.hub import indexes
 from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
 from compute_management_operator.hub.identity import IdentityMatch, ProjectNamespace, match_identity
@@ -109,6 +110,7 @@ class ObservedDeployment:
     needed_by_others: frozenset[str]  # cities that other deployments of the namespace need
     serving_cells: tuple[str, ...] | Unreadable  # Clusters that carry its city
     holds_ours: bool  # the hub namespace holds a deployment that names our project and namespace
+    is_project_suspended: bool | None = False  # None: the root does not show it
     live: FederationLiveFacts = field(default_factory=FederationLiveFacts)
     known: FederationMemory = field(default_factory=FederationMemory)
 
@@ -147,6 +149,7 @@ def observe(
         needed_by_others=_needed_by_others(caches, deployment, hub_name),
         serving_cells=find_serving_cells(caches, code),
         holds_ours=_holds_ours(caches, hub_namespace, ProjectNamespace(key.plane, key.namespace)),
+        is_project_suspended=observe_suspension(caches, key.plane),
         live=live,
         known=known,
     )

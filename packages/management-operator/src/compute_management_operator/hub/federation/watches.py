@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from compute_api_types import labels
+from compute_management_operator.discovery.observe import read_suspension
 from compute_management_operator.hub import indexes
 from compute_management_operator.hub.identity import read_namespace, read_project
 from compute_management_operator.hub.watches import changed_cities
@@ -83,6 +85,20 @@ def map_cluster(change: Change, caches: Caches) -> Iterator[ObjectKey]:
                 yield entry.key
 
 
+def map_project(change: Change, caches: Caches) -> Iterator[ObjectKey]:
+    """A Project whose suspension changed → all its deployments. One that is seen for the first time
+    → those with a copy that is suspended: it may have resumed while no process watched.
+    """
+    plane = PlaneName(change.key.name)
+    if change.after is None or plane not in caches.planes(Role.PROJECT):
+        return
+    was, now = read_suspension(change.before), read_suspension(change.after)
+    if was != now:
+        yield from enqueue_deployments(plane, caches)
+    elif change.before is None and HUB in caches.planes(Role.HUB):
+        yield from _enqueue_copies(plane, caches, only_suspended=True)
+
+
 def enqueue_deployments(plane: PlaneName, caches: Caches) -> Iterator[ObjectKey]:
     """All deployments of a project, and the keys of copies that have none any more."""
     if plane not in caches.planes(Role.PROJECT):
@@ -95,10 +111,14 @@ def enqueue_deployments(plane: PlaneName, caches: Caches) -> Iterator[ObjectKey]
         yield from _enqueue_copies(plane, caches)
 
 
-def _enqueue_copies(plane: PlaneName, caches: Caches) -> Iterator[ObjectKey]:
+def _enqueue_copies(
+    plane: PlaneName, caches: Caches, *, only_suspended: bool = False
+) -> Iterator[ObjectKey]:
     copies = caches.lister(HUB, DEPLOYMENT)
     for namespace in caches.lister(HUB, NAMESPACE).entries_by_index(indexes.PROJECT, plane):
         for entry in copies.entries_by_index(indexes.NAMESPACE_OF, namespace.key.name):
+            if only_suspended and labels.SUSPENDED not in entry.metadata.annotations:
+                continue
             source = _source_of(entry, caches)
             if isinstance(source, ObjectKey) and source.plane == plane:
                 yield source

@@ -1,9 +1,9 @@
 """The copy on the hub: created under a live policy, kept equal, replaced when its city changes.
 Pure.
 
-Three labels, one annotation and the spec of a copy are ours. Everything else has other writers,
-Karmada among them: its claim, its status, its finalizers (management.md 4, step 8). Written too,
-they would be overwritten in turn for ever.
+Three labels, the annotations of `_desired` and the spec of a copy are ours. Everything else has
+other writers, Karmada among them: its claim, its status, its finalizers (management.md 4, step 8).
+Written too, they would be overwritten in turn for ever.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from compute_management_operator.hub.identity import (
 from compute_management_operator.planes import HUB, POLICY
 from compute_operator_kit.core.clock import age_of
 from compute_operator_kit.core.keys import ObjectKey
-from compute_operator_kit.core.objects import Absent
+from compute_operator_kit.core.objects import Absent, Metadata
 from compute_operator_kit.intents.intents import (
     Delete,
     Ensure,
@@ -50,7 +50,8 @@ def plan_copy(seen: ObservedDeployment, deployment: ProjectDeployment, now: date
     if copy.routed_to != deployment.city_code:
         # Karmada freezes a claimed object when its labels stop matching: replaced, never edited.
         return _reroute(seen, deployment, copy)
-    desired = _desired(deployment, derive_missing_identity(copy.metadata, seen.project_namespace))
+    identity = derive_missing_identity(copy.metadata, seen.project_namespace)
+    desired = _desired(seen, deployment, identity)
     return Plan.of(
         Ensure(
             copy.key,
@@ -80,7 +81,7 @@ def _create(seen: ObservedDeployment, deployment: ProjectDeployment, now: dateti
     if seen.live.has_left_over_binding and not _has_waited_enough(seen, now):
         return Plan.of(RequeueAfter(seen.key, reasons.BINDING_LEFT_OVER, STEP))
     under = RequireExists(policy.key, lock=derive_lock(seen.hub_name, deployment.city_code))
-    desired = _desired(deployment, derive_identity(seen.project_namespace))
+    desired = _desired(seen, deployment, derive_identity(seen.project_namespace))
     created = Ensure(
         seen.copy_key, desired, reasons.NOT_FEDERATED, requires=under, ignore_own_event=True
     )
@@ -105,7 +106,26 @@ def _reroute(
     return Plan.of(deleted, event, RequeueAfter(seen.key, reasons.STILL_TERMINATING, LOST_EVENT))
 
 
-def _desired(deployment: ProjectDeployment, identity: IdentityKeys) -> OwnedFields:
+def is_suspended(seen: ObservedDeployment, deployment: ProjectDeployment) -> bool:
+    """Two sources, one lock each: the Project's condition, and the deployment's own annotation.
+
+    While the root does not show the Project, a copy stays as it is: nothing starts or stops without
+    evidence (suspension.md 3).
+    """
+    if _is_annotated(deployment.metadata) or seen.is_project_suspended:
+        return True
+    if seen.is_project_suspended is False or isinstance(seen.copy, Absent):
+        return False
+    return _is_annotated(seen.copy.metadata)
+
+
+def _is_annotated(metadata: Metadata) -> bool:
+    return metadata.annotations.get(labels.SUSPENDED) == labels.IS_SUSPENDED
+
+
+def _desired(
+    seen: ObservedDeployment, deployment: ProjectDeployment, identity: IdentityKeys
+) -> OwnedFields:
     metadata = deployment.metadata
     passed_on: Mapping[str, str | None] = {
         key: metadata.annotations.get(key) for key in labels.PASSED_ON_ANNOTATIONS
@@ -114,6 +134,7 @@ def _desired(deployment: ProjectDeployment, identity: IdentityKeys) -> OwnedFiel
         labels={labels.TOPOLOGY_CITY_CODE: deployment.city_code, **identity.labels},
         annotations={
             **passed_on,
+            labels.SUSPENDED: labels.IS_SUSPENDED if is_suspended(seen, deployment) else None,
             **identity.annotations,
             # Written with the spec in one request: the generation in the project of that spec.
             labels.PROJECT_GENERATION: str(metadata.generation),
