@@ -67,9 +67,9 @@ def derive_suspended_status(
     )
     if not ours and not is_known:
         return None  # the feature gate is off
-    entries: list[JsonValue] = [
-        *sorted((_derive_entry(one) for one in ours), key=lambda one: (*map(str, one.values()),))
-    ]
+    described = [_derive_entry(one) for one in ours]
+    described.sort(key=lambda one: (string_at(one, "reason"), string_at(one, "suspendedAt")))
+    entries: list[JsonValue] = [*described]
     active = sorted(
         string_at(one, "metadata", "name")
         for one in ours
