@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from cell_builders.documents import NS, PROJECT, a_deployment_document, an_instance_document
 from cell_builders.milo import SimulatedMilo
+from cell_builders.quota_scenes import OFTEN, make_claim
 from cell_builders.world import (
     QUOTA_ON,
     Process,
@@ -23,6 +24,7 @@ from cell_builders.world import (
 from compute_cell_operator.planes import CELL, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
 from compute_operator_kit.core.json import JsonObject, member_object
 from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
+from compute_sim_planes.history import Injected
 
 PREFIX = "compute.datumapis.com/"
 RECORDED = f"{PREFIX}instance-uid"
@@ -30,18 +32,18 @@ HOLD: JsonObject = {"metadata": {"finalizers": ["test/hold"]}}
 LET_GO: JsonObject = {"metadata": {"finalizers": None}}
 
 
-def start(world: World, name: str = "operator") -> Process:
-    process = world.process(name, settings_of(quota=QUOTA_ON, networking="off"))
+def start(world: World, name: str = "operator", quota: JsonObject = QUOTA_ON) -> Process:
+    process = world.process(name, settings_of(quota=quota, networking="off"))
     process.start()
     return process
 
 
-async def begin(world: World, replicas: int = 1) -> SimulatedMilo:
+async def begin(world: World, replicas: int = 1, quota: JsonObject = QUOTA_ON) -> SimulatedMilo:
     """A deployment that runs, with its claims and copies."""
     milo = await world.add_milo()
     world.provider.options.start_delay = timedelta()
     world.start_neighbours()
-    start(world)
+    start(world, quota=quota)
     await world.federate()
     await world.deliver("web", replicas)
     await world.eventually(world.is_converged, within=120)
@@ -177,6 +179,26 @@ def test_while_the_cell_cannot_be_read_nothing_is_released() -> None:
         until=timedelta(seconds=300),
     )
     play(scenario, Fault("D8", Action.ERROR, at, Parameters(status=504)))
+
+
+@pytest.mark.spec("C-80")
+@pytest.mark.fault("B5")
+def test_a_claim_whose_instance_the_cache_lacks_is_kept() -> None:
+    """The live read decides: no deployment wants the slot, and no watch event showed the Instance."""
+
+    async def scenario(world: World) -> None:
+        milo = await begin(world, quota=OFTEN)
+        unseen = await world.create(CELL, an_instance_document("web-1"))
+        await make_claim(world, "instance-web-1", uid=uid_of(unseen))
+        await world.sleep(150)
+        assert await has_claims(milo, *slots(2))
+        assert removals(world, PROJECT) == {}
+        await world.delete(CELL, INSTANCE, "web-1")
+        await world.eventually(lambda: has_claims(milo, "web-0"), within=150)
+
+    at = Point(plane=CELL, verb="watch", kind=INSTANCE.kind, key=f"{NS}/web-1", times=0)
+    done = play(scenario, Fault("B5", Action.DROP, at), is_clean=False)
+    assert list(done.history.of(Injected)), "the fault never took effect"
 
 
 # --- the mass-delete guard ------------------------------------------------------------------------

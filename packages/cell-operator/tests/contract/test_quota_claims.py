@@ -55,7 +55,9 @@ from compute_api_types import labels
 from compute_cell_operator.planes import CELL, INSTANCE, NAMESPACE
 from compute_operator_kit.core.json import JsonObject, member_list, member_object
 from compute_sim_planes.faults.plans import Action, Fault, Point
+from compute_sim_planes.history import Injected
 from compute_sim_planes.json_types import JsonObject as Manifest
+from compute_sim_planes.json_types import JsonValue as ManifestValue
 from compute_sim_planes.milo.kinds import CLAIMS, REGISTRATIONS
 from compute_sim_planes.milo.testing import a_registration
 
@@ -352,6 +354,54 @@ def test_a_grant_that_the_watch_lost_is_read(action: Action) -> None:
         await world.eventually(says(world, "True", "QuotaAvailable"), within=80)
         assert not await is_gated(world)
         await world.eventually(world.is_converged)
+
+    play(scenario, has_networking=False)
+
+
+async def decide(world: World, status: str, reason: str) -> None:
+    """Writes a verdict into the status of a claim, as Milo does."""
+    claim = (await claims(world))["instance-web-0"]
+    condition: Manifest = {
+        "type": "Granted",
+        "status": status,
+        "reason": reason,
+        "message": "by hand",
+        "lastTransitionTime": "2026-03-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    verdict = "Granted" if status == "True" else "Denied"
+    allocations: list[ManifestValue] = [
+        {
+            "resourceType": kind,
+            "status": verdict,
+            "allocatedAmount": amount,
+            "allocatingBucket": "by-hand",
+            "lastTransitionTime": "2026-03-01T00:00:00Z",
+        }
+        for kind, amount in times(1).items()
+    ]
+    decided: Manifest = {"conditions": [condition], "allocations": allocations}
+    await milo_of(world).inside().update_status(CLAIMS, {**claim, "status": decided})
+
+
+def test_a_denial_of_the_watch_is_read_again_before_its_claim_is_released() -> None:
+    """The plane has a grant already, and the watch lags behind it."""
+
+    async def scenario(world: World) -> None:
+        await open_cell(world)
+        milo_of(world).milo.options.pause()
+        await world.deliver("web", 1)
+        await world.eventually(has_claims(world, "instance-web-0"))
+        await world.eventually(says(world, "Unknown", "PendingEvaluation"))
+        before = uid_of((await claims(world))["instance-web-0"])
+        second = Point(plane=PROJECT, verb="watch", kind=CLAIM, nth=2)
+        world.injector.arm(Fault("lost", Action.DROP, second))
+        await decide(world, "False", "QuotaExceeded")
+        await decide(world, "True", "QuotaAvailable")
+        await world.eventually(says(world, "True", "QuotaAvailable"), within=10)
+        assert list(world.history.of(Injected)), "the fault never took effect"
+        assert claim_writes(world, "delete") == []
+        assert uid_of((await claims(world))["instance-web-0"]) == before
 
     play(scenario, has_networking=False)
 

@@ -133,6 +133,14 @@ def test_a_lock_is_handed_on_with_no_answer_older_than(guard: Guard, *, is_refus
     assert not locks.is_known_alive(UNDER, START)
 
 
+def test_what_was_found_alive_is_read_again_after_five_seconds() -> None:
+    """`VALID_FOR` itself: a parent that other processes deleted gets children for no longer."""
+    locks = Locks()
+    locks.record(UNDER, START, is_refused=False)
+    assert locks.is_known_alive(UNDER, START + timedelta(seconds=4.9))
+    assert not locks.is_known_alive(UNDER, START + timedelta(seconds=5))
+
+
 async def test_an_answer_outlives_its_lock_and_not_for_long() -> None:
     locks = Locks()
     await locks.take(PARENT)

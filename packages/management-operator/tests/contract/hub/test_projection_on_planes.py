@@ -706,3 +706,37 @@ def test_a_copy_from_a_city_its_deployment_never_had_is_an_intrusion_at_once() -
         assert await quarantined(hub) == "cell_city_mismatch"
 
     play_hub(story, clusters=BOTH_CITIES, is_clean=False)
+
+
+# --- a Cluster that changes its city --------------------------------------------------------------
+
+
+async def relabel_cluster(hub: Hub, city: str) -> None:
+    labelled: JsonObject = {"metadata": {"labels": {labels.TOPOLOGY_CITY_CODE: city}}}
+    await hub.world.patch(HUB, CLUSTER, "dfw-1", labelled, "")
+
+
+@pytest.mark.spec("M-69")
+def test_instance_is_shown_when_its_cluster_gets_the_city_and_nothing_else_changes() -> None:
+    async def story(hub: Hub) -> None:
+        await relabel_cluster(hub, "")
+        await hub.federate()
+        await hub.show()
+        await hub.world.sleep(10)
+        assert await hub.is_not_shown()
+        await relabel_cluster(hub, "DFW")
+        await hub.world.eventually(hub.is_shown, within=5)
+
+    play_hub(story)
+
+
+@pytest.mark.spec("M-69")
+def test_cluster_that_changes_its_city_quarantines_what_it_wrote_at_once() -> None:
+    async def story(hub: Hub) -> None:
+        await hub.federate()
+        await hub.project()
+        await relabel_cluster(hub, "LHR")
+        await hub.world.sleep(5)
+        assert await quarantined(hub) == "cell_city_mismatch"
+
+    play_hub(story, is_clean=False)

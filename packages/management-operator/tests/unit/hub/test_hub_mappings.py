@@ -321,6 +321,22 @@ def test_hub_namespace_cluster_and_engagement_lead_to_their_instances() -> None:
     assert named(projection.enqueue_instances(ACME, caches_of(has_hub=False))) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (a_hub_cluster(city="LHR"), a_hub_cluster()),
+        (a_hub_cluster(), a_hub_cluster(city="LHR")),
+        (a_hub_cluster(), a_hub_cluster(city="")),
+        (a_hub_cluster(), None),
+    ],
+)
+def test_cluster_leads_to_its_instances_when_its_city_changes(
+    before: Snapshot, after: Snapshot | None
+) -> None:
+    caches = caches_of(a_hub_instance(), a_hub_instance("stray-0", {}))
+    assert named(projection.map_cluster(a_change(before, after), caches)) == ["web-0"]
+
+
 # --- indexes --------------------------------------------------------------------------------------
 
 
