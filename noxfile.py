@@ -166,6 +166,13 @@ def sim(session: nox.Session) -> None:
 
 
 @nox.session
+def seeded(session: nox.Session) -> None:
+    """Known bugs, each put into a copy of the code: the tests that it names must fail."""
+    sync_dev(session)
+    tool(session, "seeded", *session.posargs)
+
+
+@nox.session
 def planes(session: nox.Session) -> None:
     """Builds the real planes: etcd, Kubernetes and Karmada."""
     sync_dev(session)

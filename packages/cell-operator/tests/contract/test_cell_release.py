@@ -184,7 +184,7 @@ def test_while_the_cell_cannot_be_read_nothing_is_released() -> None:
 @pytest.mark.spec("C-80")
 @pytest.mark.fault("B5")
 def test_a_claim_whose_instance_the_cache_lacks_is_kept() -> None:
-    """The live read decides: no deployment wants the slot, and no watch event showed the Instance."""
+    """The live read decides where no deployment wants the slot and no event showed the Instance."""
 
     async def scenario(world: World) -> None:
         milo = await begin(world, quota=OFTEN)
