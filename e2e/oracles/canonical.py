@@ -17,7 +17,7 @@ from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from compute_sim_planes.history import Commit, History
 from e2e.oracles.state import ObjectLocation, State, derive_state
-from e2e.world.objects import generation_of, text_at
+from e2e.world.objects import annotations_of, generation_of, text_at, uid_of
 
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -75,9 +75,14 @@ def derive_canonical_state(history: History) -> State:
     """The objects of all planes at the end, in canonical form."""
     canon = Canonicalizer(history)
     state: State = {}
-    for location, document in derive_state(history).items():
+    stored = derive_state(history)
+    generations = {uid_of(one): generation_of(one) for one in stored.values()}
+    for location, document in stored.items():
         if location.kind not in RECORDS:
-            value = canon.value(document, generation=generation_of(document))
+            # A copy has the conditions of its source, which count the generations of that.
+            source = text_at(annotations_of(document), labels.INSTANCE_UID)
+            generation = generations.get(source, generation_of(document))
+            value = canon.value(document, generation=generation)
             state[canon.location(location)] = value if isinstance(value, dict) else {}
     return state
 

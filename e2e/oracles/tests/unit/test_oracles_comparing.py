@@ -137,3 +137,30 @@ def test_two_more_updates_are_allowed_for_each_fault_and_no_third(
     assert update_summary(script.history, another_script.history) == []
     script.write("management", "hub", thing)
     assert len(update_summary(script.history, another_script.history)) == 1
+
+
+def test_a_copy_may_be_updated_as_often_as_its_source_and_not_more(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, versions in ((another_script, 2), (script, 8)):
+        for number in range(versions):
+            for plane, key in (("dfw-1", "ns-1/web-0"), ("hub", "ns-1/web-0"), ("acme", "s/web-0")):
+                one.write("x", plane, an_object("Instance", key, status={"n": number}))
+    script.fault()
+    (violation,) = update_summary(script.history, another_script.history)
+    assert violation.message.startswith("dfw-1 Instance")
+    script.write("x", "acme", an_object("Instance", "s/web-0", status={"n": "once more"}))
+    assert len(update_summary(script.history, another_script.history)) == 2
+
+
+def test_a_copy_counts_the_generations_of_its_source(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, generation in ((another_script, 2), (script, 3)):
+        source = an_object("Instance", "ns-1/web-0", UID, metadata={"generation": generation})
+        one.write("dfw-1", "dfw-1", source)
+        status: JsonObject = {"conditions": [{"type": "Ready", "observedGeneration": generation}]}
+        noted: JsonObject = {"generation": 1, "annotations": {labels.INSTANCE_UID: UID}}
+        copy = an_object("Instance", "ns-1/web-0", metadata=noted, status=status)
+        one.write("dfw-1", "hub", copy)
+    assert end_state(script.history, another_script.history) == []
