@@ -132,6 +132,12 @@ class _Open:
 _CURRENT: ContextVar[_Open | None] = ContextVar("request under way", default=None)
 
 
+def current_request() -> int | None:
+    """The number of the request under way in this context, for records beside the history."""
+    current = _CURRENT.get()
+    return current.number if current is not None and current.is_open else None
+
+
 class History:
     """The record of one run."""
 

@@ -334,6 +334,21 @@ def test_a_dropped_event_never_arrives() -> None:
     )
 
 
+@pytest.mark.fault("B1")
+def test_a_watch_that_lost_an_event_can_end_so_that_its_client_lists() -> None:
+    async def body(world: World) -> None:
+        watching = await world.watching()
+        await world.clock.sleep(SECOND)
+        await write_three(world)
+        assert watching.received == ["Aa1", "Ab1"]
+        assert not watching.has_ended
+        await world.clock.sleep(timedelta(seconds=10))
+        assert type(watching.error) is ExpiredError
+
+    lost = Point("hub", "watch", key="default/a", nth=2)
+    in_world(body, a_fault(Action.DROP_UNTIL_RELIST, lost, delay=timedelta(seconds=10)))
+
+
 @pytest.mark.fault("B3")
 def test_a_duplicate_arrives_twice() -> None:
     in_world(expect_events(["Aa1", "Aa1", "Ma2", "Ab1"]), default_fault("B3", EVENT))

@@ -105,11 +105,14 @@ class Injector:
         self._requests = [armed for armed in self._requests if armed.fault.id != fault_id]
         self._events = [armed for armed in self._events if armed.fault.id != fault_id]
 
-    def match_request(self, address: Address) -> Fault | None:
-        """The fault to inject into this request, if any. Every match is counted."""
+    def match_request(self, address: Address, process: str = "") -> Fault | None:
+        """The fault to inject into this request of a process, if any. Every match is counted."""
+        del process  # for injectors that record their matches
         return self._first_match(self._requests, address)
 
-    def match_event(self, address: Address) -> Fault | None:
+    def match_event(self, address: Address, process: str = "") -> Fault | None:
+        """The fault to inject into this event of a watch of a process, if any."""
+        del process
         return self._first_match(self._events, address)
 
     def record_delivery(self, plane: str, kind: str) -> None:
@@ -129,12 +132,16 @@ class Injector:
                 continue
             if one.should_fire() and struck is None:
                 struck = one.fault
-        if struck is not None and self._log is not None:
-            shown = (
-                f"{address.plane} {address.verb} {address.kind or address.resource} {address.key}"
-            )
-            self._log.add_injected(struck.id, shown)
+        if struck is not None:
+            self.record_injected(struck, address)
         return struck
+
+    def record_injected(self, fault: Fault, address: Address) -> None:
+        """Adds the fault to the log of the run."""
+        if self._log is not None:
+            what = address.kind or address.resource
+            shown = f"{address.plane} {address.verb} {what} {address.key}"
+            self._log.add_injected(fault.id, shown)
 
     def _matches(self, point: Point, address: Address) -> bool:
         if point.verb == ANY_WRITE:
@@ -183,7 +190,7 @@ class FaultyTransport:
             )
         address = parse_address(self._plane, method, target, body, self._kinds)
         await self.link.let_pass(address)
-        fault = self._injector.match_request(address)
+        fault = self._injector.match_request(address, self._process.name)
 
         async def send() -> Response:
             return await self._inner.request(method, target, headers, body)

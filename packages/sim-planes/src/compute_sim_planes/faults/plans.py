@@ -28,6 +28,8 @@ class Action(StrEnum):
     CRASH_AFTER = "crash-after"
 
     DROP = "drop"
+    # The watch ends with 410 after the delay, so that its client lists again.
+    DROP_UNTIL_RELIST = "drop-until-relist"
     DUPLICATE = "duplicate"
     DELAY_PAST_NEXT = "delay-past-next"
     SWAP_KINDS = "swap-kinds"
@@ -43,6 +45,7 @@ class Action(StrEnum):
 EVENT_ACTIONS: Final = frozenset(
     {
         Action.DROP,
+        Action.DROP_UNTIL_RELIST,
         Action.DUPLICATE,
         Action.DELAY_PAST_NEXT,
         Action.SWAP_KINDS,

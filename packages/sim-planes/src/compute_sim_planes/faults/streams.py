@@ -20,13 +20,20 @@ from compute_sim_planes.history import parse_line
 from compute_sim_planes.json_types import JsonObject, string_at
 from compute_sim_planes.request_address import Address
 
+EXPIRED: Final[JsonObject] = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "status": "Failure",
+    "reason": "Expired",
+    "code": 410,
+}
 GARBAGE: Final = b'\xff\xfe{"type": not json\n'
 
 
 class EventFaults(Protocol):
     """Selects the event to affect, and coordinates the streams of one plane."""
 
-    def match_event(self, address: Address) -> Fault | None: ...
+    def match_event(self, address: Address, process: str = "") -> Fault | None: ...
 
     def record_delivery(self, plane: str, kind: str) -> None: ...
 
@@ -42,6 +49,8 @@ class _End:
 
 class Reader(Protocol):
     """The process that reads a watch; after a crash it reads nothing."""
+
+    name: str
 
     @property
     def is_dead(self) -> bool: ...
@@ -127,7 +136,7 @@ class FaultyWatch:
             self._forward(line, "")
             return
         address = self._event_address(document)
-        fault = self._faults.match_event(address)
+        fault = self._faults.match_event(address, self._reader.name)
         if fault is None:
             self._forward(line, address.kind)
         else:
@@ -149,6 +158,8 @@ class FaultyWatch:
         match fault.action:
             case Action.DROP:
                 pass
+            case Action.DROP_UNTIL_RELIST:
+                self._call_later(fault.parameters.delay.total_seconds(), self._expire)
             case Action.DUPLICATE:
                 for _ in range(fault.parameters.count + 1):
                     self._forward(line, kind)
@@ -180,6 +191,11 @@ class FaultyWatch:
                 self._is_silent = True
             case _:
                 self._end(ConnectionResetError(f"the watch was reset by {fault.id}"))
+
+    def _expire(self) -> None:
+        """Ends the watch as a server does that has compacted its history: the client lists."""
+        self._emit(orjson.dumps({"type": "ERROR", "object": EXPIRED}) + b"\n")
+        self._end()
 
     def _delay_line(self, fault: Fault, line: bytes, kind: str) -> None:
         """Hold the line until another line has passed it, or until the delay is over."""
