@@ -151,6 +151,7 @@ def sim(session: nox.Session) -> None:
         "e2e/scenarios",
         "e2e/oracles/tests",
         "e2e/backends/tests",
+        "e2e/sweep/tests",
         "e2e/world/recorded/tests",
     )
     # The operators' own shows of every right: some are for what no scenario brings about.
@@ -163,6 +164,16 @@ def sim(session: nox.Session) -> None:
         # By themselves: their operators live in wall time, and lose their Leases where more than
         # a few demos crowd a machine.
         session.run("pytest", "--numprocesses", "2", "e2e/demo/tests/contract")
+
+
+@nox.session
+def sweep(session: nox.Session) -> None:
+    """Faults at every point of every scenario, a share of them; `-- --all`, `--plan F`, `--pairs`.
+
+    `--scenario NAME` and `--share K/N` choose; `.bench/sweep.json` has the figures.
+    """
+    sync_dev(session)
+    session.run("python", "-m", "e2e.sweep", *session.posargs)
 
 
 @nox.session

@@ -65,11 +65,12 @@ class SimBackend:
         faults: tuple[Fault, ...] = (),
         *,
         make_measures: Callable[[str], FakeMetrics] = lambda _: FakeMetrics(),
+        make_injector: Callable[[tuple[Fault, ...], VirtualClock, History], Injector] = Injector,
     ) -> None:
         self.needs = needs
         self.clock = clock
         self.history = History(clock)
-        self.injector = Injector(faults, clock, self.history)
+        self.injector = make_injector(faults, clock, self.history)
         self.planes = SimPlanes(clock, self.history)
         self.external = SimExternalControllers(self.planes, clock)
         self._context = ProcessContext(

@@ -110,7 +110,7 @@ def run_once(
             await rest(backend)
         await backend.close()
 
-    errors, listening = _ErrorLines(), CanaryLogHandler()
+    errors, listening = ErrorLines(), CanaryLogHandler()
     with captured_logs(errors, listening):
         run(main, seed=plan.seed, start=START, report=report)
     violations = find_violations(made[0], report, errors.lines, is_reference=not plan.faults)
@@ -140,7 +140,9 @@ def captured_logs(*handlers: logging.Handler) -> Generator[None]:
                 logger.removeHandler(handler)
 
 
-class _ErrorLines(logging.Handler):
+class ErrorLines(logging.Handler):
+    """Collects the lines at ERROR of a run, with their exceptions."""
+
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.lines: list[str] = []
