@@ -830,6 +830,19 @@ def test_a_finalizer_that_moved_in_its_list_is_not_mistaken_for_another() -> Non
     play(scenario)
 
 
+def test_a_finalizer_of_a_successor_of_the_name_stays() -> None:
+    async def scenario(workshop: Workshop) -> None:
+        await workshop.make(metadata={"finalizers": ["ours/f"]})
+        remove = RemoveFinalizer(KEY, Uid("of-its-predecessor"), "ours/f", "Done")
+        assert (await workshop.carry_out_one(remove)).effect is Effect.EQUAL
+        stored = await workshop.read()
+        assert stored is not None
+        assert member_object(stored, "metadata")["finalizers"] == ["ours/f"]
+        assert workshop.sent() == []
+
+    play(scenario)
+
+
 def test_an_object_on_its_way_out_takes_no_finalizer() -> None:
     async def scenario(workshop: Workshop) -> None:
         made = await workshop.make(metadata={"finalizers": ["theirs/a"]})
