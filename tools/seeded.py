@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from tools.bench import RESULTS
 from tools.workspace import ROOT
@@ -104,8 +104,9 @@ def _parse(entry: dict[str, object], origin: str) -> Seed:
     for field, value in fields.items():
         if not isinstance(value, str) or (not value and field != "new"):
             raise SeedError(f"{origin}, {name}.{field}: must be a text")
-    tests = entry.get("tests")
-    if not isinstance(tests, list) or not tests:
+    given = entry.get("tests")
+    tests = cast("list[object]", given) if isinstance(given, list) else []
+    if not tests:
         raise SeedError(f"{origin}, {name}.tests: must be a list of tests")
     unknown = entry.keys() - {*fields, "tests"}
     if unknown:

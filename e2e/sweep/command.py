@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from compute_sim_planes.faults.plan_files import parse_plan, print_plan
 from compute_sim_planes.faults.plans import FaultPlan, FaultPlanError
@@ -187,7 +187,7 @@ def _note(report: ScenarioReport, line: dict[str, object], numbers: Iterator[int
 
 
 def _texts(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
 
 
 def plan_jobs(names: Sequence[str], share: Share | None, pairs: int, seed: int) -> list[Job]:
@@ -332,8 +332,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parse_arguments(arguments)
     if given.worker:
-        told = json.loads(given.worker)
-        for line in work(Job(**{**told, "share": Share(**told["share"])})):
+        described: dict[str, Any] = json.loads(given.worker)
+        share = Share(**described.pop("share"))
+        for line in work(Job(share=share, **described)):
             print(json.dumps(line), flush=True)
         return 0
     if given.plan:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 import hypothesis
-from hypothesis import strategies
+from hypothesis import HealthCheck, strategies
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from typing_extensions import override
 
@@ -315,7 +315,8 @@ def run_histories(count: int, seed: int) -> Tally:
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
-        suppress_health_check=[*hypothesis.HealthCheck],
+        # A history takes seconds, and rules that do not apply are filtered.
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
     seeded = hypothesis.seed(seed)(HistoryMachine)
     run_state_machine_as_test(seeded, settings=settings)

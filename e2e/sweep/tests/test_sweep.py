@@ -11,6 +11,7 @@ import pytest
 from compute_sim_planes.faults.plan_files import print_plan
 from compute_sim_planes.faults.plans import Point
 from compute_sim_planes.history import Injected
+from compute_sim_planes.json_types import JsonObject
 from e2e.sweep.command import Share, main, plan_jobs
 from e2e.sweep.forking import PlanResult, repeat, strike_all
 from e2e.sweep.histories import Act, run_histories, run_history
@@ -78,22 +79,22 @@ def test_a_fault_that_never_happens_is_no_pass(reference: SweepRun) -> None:
     assert judge(done, reference) == [UNREACHED]
 
 
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        ("{", "reading plan"),
-        ({"schema": "compute.faults/v2"}, "schema"),
-        ({"scenario": "dance"}, "scenario: 'dance' is not known"),
-        ({"faults": [{"id": "Z9", "at": {}}]}, "faults: 'Z9'"),
-        ({"faults": [{"id": "A1", "at": {"plain": "hub"}}]}, "plain: is not known"),
-        ({"faults": []}, "faults: there is none"),
-    ],
-)
+BAD_PLANS: list[tuple[str | JsonObject, str]] = [
+    ("{", "reading plan"),
+    ({"schema": "compute.faults/v2"}, "schema"),
+    ({"scenario": "dance"}, "scenario: 'dance' is not known"),
+    ({"faults": [{"id": "Z9", "at": {}}]}, "faults: 'Z9'"),
+    ({"faults": [{"id": "A1", "at": {"plain": "hub"}}]}, "plain: is not known"),
+    ({"faults": []}, "faults: there is none"),
+]
+
+
+@pytest.mark.parametrize(("document", "expected"), BAD_PLANS)
 def test_a_bad_plan_file_is_one_clear_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: object, expected: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], document: str | JsonObject, expected: str
 ) -> None:
     known = json.loads(print_plan(plan_of(SMALLEST)))
-    text = document if isinstance(document, str) else json.dumps({**known, **document})  # type: ignore[dict-item]
+    text = document if isinstance(document, str) else json.dumps({**known, **document})
     path = tmp_path / "plan.json"
     path.write_text(text, "utf-8")
     assert main(["--plan", str(path)]) == 2

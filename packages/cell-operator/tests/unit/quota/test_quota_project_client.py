@@ -95,7 +95,7 @@ class Namespaces(httpx.AsyncBaseTransport):
 async def test_the_proof_of_a_namespace_lasts_ten_minutes_and_not_longer() -> None:
     served, clock = Namespaces(), FakeClock()
     async with QuotaClient("https://milo.example.net", transport=served) as client:
-        project = ProjectClient(client.project("acme"), "dfw-1")
+        project = ProjectClient(client.project("acme"), "dfw-1", lambda _: None)
         for _ in range(3):
             assert await project.prove(BILLING, clock) is None
             clock.pass_time(timedelta(minutes=3))
