@@ -207,6 +207,13 @@ def integers(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     return st.integers(lowest, highest)
 
 
+UNKNOWN: st.SearchStrategy[JsonValue] = st.recursive(
+    st.booleans() | st.integers(0, 9) | WORDS,
+    lambda inner: st.dictionaries(WORDS, inner, max_size=2),
+    max_leaves=3,
+)
+
+
 def arrays(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
     least = schema.get("minItems", 0)
     assert isinstance(least, int)
@@ -219,6 +226,8 @@ def arrays(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
 
 
 def objects(schema: JsonObject) -> st.SearchStrategy[JsonValue]:
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return st.dictionaries(WORDS, UNKNOWN, max_size=2).map(lambda value: {**value})
     if "additionalProperties" in schema:
         entries = values(obj(schema["additionalProperties"]))
         return st.dictionaries(WORDS, entries, max_size=2).map(lambda value: {**value})
