@@ -111,6 +111,10 @@ are gone.
 """
 PROVIDER_FINALIZER: Final = "unikraft.datumapis.com/finalizer"
 """The provider's, on an Instance of a cell: what runs is torn down first."""
+POD_PROVIDER_FINALIZER: Final = "pods.compute.datumapis.com/finalizer"
+"""Of the pod provider, on an Instance of its cluster: the Pod is deleted first."""
+LOOK_AGAIN: Final = "pods.compute.datumapis.com/look-again"
+"""Annotation of the pod provider on a deleting Instance whose teardown it lost; its time."""
 
 # --- scheduling gates (api.md 10.4) ---------------------------------------------------------------
 
@@ -128,6 +132,7 @@ DEPLOYMENT_MANAGER: Final = "compute-deployment"
 INSTANCE_MANAGER: Final = "compute-instance"
 WRITE_BACK_MANAGER: Final = "compute-write-back"
 QUOTA_MANAGER: Final = "compute-quota"
+POD_PROVIDER_MANAGER: Final = "compute-pod-provider"
 
 # --- quota resource types (api.md 11.1) -----------------------------------------------------------
 

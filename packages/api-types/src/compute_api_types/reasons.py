@@ -72,6 +72,11 @@ CONFIGURATION_ERROR: Final = _define(
     "The runtime refused the configuration of the instance.",
     "Correct the part of the template that the message names.",
 )
+NODE_UNREACHABLE: Final = _define(
+    "NodeUnreachable",
+    "The node of the instance does not answer; the instance may still run.",
+    "Wait; ask the operator of the cell where it lasts.",
+)
 STOPPING: Final = _define("Stopping", "The instance is going down.", _WAIT)
 STOPPED: Final = _define("Stopped", "The instance has stopped.", "Look at why the program ended.")
 FAILED: Final = _define("Failed", "The instance has failed.", "Look at why the program failed.")

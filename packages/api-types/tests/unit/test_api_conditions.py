@@ -292,6 +292,7 @@ def test_the_rank_table_is_the_one_of_the_specification() -> None:
 
 def test_unknown_reasons_have_rank_0_and_two_never_compete() -> None:
     assert rank("SomethingNew") == 0
+    assert rank("NodeUnreachable") == 0
     assert set(conditions.NEVER_COMPETES) == {"Pending", "PendingProgramming"}
     assert rank("Pending") < 0
     assert rank("PendingProgramming") < 0

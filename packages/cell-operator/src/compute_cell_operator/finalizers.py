@@ -17,6 +17,7 @@ KNOWN: Final = frozenset(
         *labels.RETIRED_DEPLOYMENT_FINALIZERS,
         *labels.RETIRED_INSTANCE_FINALIZERS,
         labels.PROVIDER_FINALIZER,
+        labels.POD_PROVIDER_FINALIZER,
         # Of the API server, for the order in which an object and its dependents are deleted.
         "foregroundDeletion",
         "orphan",

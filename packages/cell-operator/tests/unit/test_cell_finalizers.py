@@ -27,6 +27,7 @@ def test_known_finalizers_hold_without_a_word() -> None:
         "compute.datumapis.com/instance-controller",
         "quota.compute.datumapis.com/claim-cleanup",
         labels.PROVIDER_FINALIZER,
+        labels.POD_PROVIDER_FINALIZER,
     } <= KNOWN
 
 

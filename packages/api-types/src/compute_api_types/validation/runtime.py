@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from compute_api_types.sizes import INSTANCE_TYPES
 from compute_api_types.validation.attachments import volumes_by_name
 from compute_api_types.validation.errors import forbidden, not_supported, required
 from compute_api_types.validation.sandbox import review_sandbox
@@ -12,8 +13,6 @@ from compute_api_types.validation.virtual_machine import review_virtual_machine
 if TYPE_CHECKING:
     from compute_api_types.validation.document import Node
     from compute_api_types.validation.errors import Errors
-
-INSTANCE_TYPES: Final = ("datumcloud/d1-standard-2",)
 
 
 def review_runtime(template_spec: Node) -> Errors:

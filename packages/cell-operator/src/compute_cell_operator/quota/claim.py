@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from compute_api_types import labels, names
+from compute_api_types.sizes import Size
 from compute_cell_operator.quota.project_ref import BillingProject, ClaimSubject, InstanceRef
-from compute_cell_operator.quota.size import Size
 from compute_quota_client import Claim, FoundClaim, Granted, Verdict, project_ref
 
 SUBJECT_KEYS: Final = (labels.INSTANCE_NAMESPACE, labels.INSTANCE_UID)

@@ -21,6 +21,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.delays import RESYNC
 from compute_cell_operator.dependencies import Dependencies
 from compute_cell_operator.quota.apply import ClaimApplier, ClaimWork
@@ -48,7 +49,6 @@ from compute_cell_operator.quota.result import (
     Undecided,
 )
 from compute_cell_operator.quota.retry import RETRY_REFUSED
-from compute_cell_operator.quota.size import Size
 from compute_cell_operator.quota.state import SlotState, SlotTable
 from compute_cell_operator.quota.status import GRACE
 from compute_cell_operator.quota.watches import CACHED_KINDS, CellSynced, ClaimWatch, QuotaWatches

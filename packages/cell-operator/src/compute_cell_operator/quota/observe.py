@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from compute_api_types import labels, names, reasons
+from compute_api_types.sizes import Size
 from compute_api_types.template_hash import is_template_hash
 from compute_cell_operator.instance_facts import (
     has_foreign_controller,
@@ -56,7 +57,7 @@ from compute_cell_operator.quota.result import (
     ProjectSuspended,
     Shortage,
 )
-from compute_cell_operator.quota.size import Size, UnknownSize, derive_size
+from compute_cell_operator.quota.size import UnknownSize, derive_size
 from compute_cell_operator.quota.status import is_denial
 from compute_operator_kit.cache.lister import Caches
 from compute_operator_kit.core import objects

@@ -18,8 +18,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.quota.project_ref import BillingProject, ProjectUnresolvable
-from compute_cell_operator.quota.size import Size, UnknownSize
+from compute_cell_operator.quota.size import UnknownSize
 from compute_operator_kit.core.keys import ObjectKey, Uid
 
 FailedStep: TypeAlias = Literal["building", "getting", "creating", "adopting"]

@@ -22,33 +22,14 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
-from compute_api_types import labels
 from compute_api_types.quantity import MEBI, MILLI, QuantityError, parse_quantity, round_up
+from compute_api_types.sizes import CATALOGUE, Size
 from compute_operator_kit.core.json import JsonObject, member_list, member_object, member_text
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 _UNITS: Final = {CPU: MILLI, MEMORY: MEBI}
 _LARGEST: Final = 2**63 - 1  # amounts of a claim are int64
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The size of one Instance."""
-
-    millicores: int
-    mebibytes: int
-
-    @property
-    def requests(self) -> Mapping[str, int]:
-        """The requests of its claim; the Instance itself counts as one."""
-        return MappingProxyType(
-            {
-                labels.INSTANCES_RESOURCE: 1,
-                labels.VCPUS_RESOURCE: self.millicores,
-                labels.MEMORY_RESOURCE: self.mebibytes,
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +41,6 @@ class UnknownSize:
     @property
     def requests(self) -> Mapping[str, int]:
         return MappingProxyType({})
-
-
-CATALOGUE: Final[Mapping[str, Size]] = MappingProxyType(
-    {"datumcloud/d1-standard-2": Size(1000, 2048)}
-)
-"""Sizes by instance type."""
 
 
 def derive_size(spec: JsonObject) -> Size | UnknownSize:

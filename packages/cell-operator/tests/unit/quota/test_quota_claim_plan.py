@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.quota.observe import derive_holder
 from compute_cell_operator.quota.plan import (
     AdoptClaim,
@@ -47,7 +48,6 @@ from compute_cell_operator.quota.result import (
     Shortage,
     SizeUnknown,
 )
-from compute_cell_operator.quota.size import Size
 from compute_operator_kit.core.keys import Uid
 from compute_operator_kit.core.objects import Absent
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.quota.claim import (
     derive_claim,
     is_covered,
@@ -38,7 +39,6 @@ from compute_cell_operator.quota.result import (
     Shortage,
 )
 from compute_cell_operator.quota.retry import ClaimAttempts, has_stood, postpone, resume
-from compute_cell_operator.quota.size import Size
 from compute_operator_kit.core.keys import Uid
 from compute_quota_client import (
     Absent,

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.quota.project_ref import (
     BillingProject,
     ProjectUnresolvable,
@@ -27,7 +28,7 @@ from compute_cell_operator.quota.result import (
     SizeUnknown,
     derive_claim_state,
 )
-from compute_cell_operator.quota.size import Size, UnknownSize
+from compute_cell_operator.quota.size import UnknownSize
 from compute_operator_kit.core.keys import Uid
 from compute_operator_kit.core.objects import Metadata
 

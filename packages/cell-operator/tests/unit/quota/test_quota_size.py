@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compute_cell_operator.quota.size import Size, UnknownSize, derive_size
+from compute_api_types.sizes import Size
+from compute_cell_operator.quota.size import UnknownSize, derive_size
 from compute_operator_kit.core.json import Json, JsonObject
 
 KNOWN = "datumcloud/d1-standard-2"

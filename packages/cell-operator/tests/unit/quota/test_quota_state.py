@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compute_api_types import labels
+from compute_api_types.sizes import Size
 from compute_cell_operator.planes import CELL, INSTANCE
 from compute_cell_operator.quota.observe import InstanceFacts
 from compute_cell_operator.quota.plan import Postpone, Recreated
@@ -20,7 +21,6 @@ from compute_cell_operator.quota.result import (
     ClaimReleasing,
     NoResult,
 )
-from compute_cell_operator.quota.size import Size
 from compute_cell_operator.quota.state import REMEMBERED_RELEASES, SlotState, SlotTable
 from compute_operator_kit.core.keys import ObjectKey, Uid
 from compute_quota_client import Absent, FoundClaim, Granted, Pending

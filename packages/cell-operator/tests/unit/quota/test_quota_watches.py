@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from compute_api_types.sizes import Size
 from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
 from compute_cell_operator.quota.observe import InstanceFacts
 from compute_cell_operator.quota.plan import Postpone, Recreated
 from compute_cell_operator.quota.project_ref import BillingProject, InstanceRef
-from compute_cell_operator.quota.size import Size
 from compute_cell_operator.quota.state import SlotTable
 from compute_cell_operator.quota.watches import (
     QUOTA,
