@@ -39,6 +39,7 @@ class DeleteOptions:
     propagation: str | None
     uid: str
     version: str
+    grace: int | None
     dry_run: bool
 
 
@@ -83,7 +84,12 @@ async def _delete(call: ApiRequest, existing: StoredObject, options: DeleteOptio
         return Deletion(existing, gone=not existing.finalizers)
     state = call.state
     return delete_stored(
-        state.store, existing, options.propagation, now=state.clock.now(), actor=call.user.name
+        state.store,
+        existing,
+        options.propagation,
+        now=state.clock.now(),
+        actor=call.user.name,
+        grace=options.grace,
     )
 
 
@@ -152,8 +158,16 @@ def _parse_options(call: ApiRequest) -> DeleteOptions:
         propagation=_parse_propagation(call, document),
         uid=string_at(preconditions, "uid"),
         version=string_at(preconditions, "resourceVersion"),
+        grace=_parse_grace(call, document),
         dry_run=is_dry_run(dry_run_of(document, call.query), "DeleteOptions"),
     )
+
+
+def _parse_grace(call: ApiRequest, document: JsonObject) -> int | None:
+    asked = document.get("gracePeriodSeconds") if document else call.query.get("gracePeriodSeconds")
+    if isinstance(asked, str):
+        return int(asked) if asked.isdecimal() else None
+    return asked if isinstance(asked, int) and not isinstance(asked, bool) else None
 
 
 def _parse_propagation(call: ApiRequest, document: JsonObject) -> str | None:

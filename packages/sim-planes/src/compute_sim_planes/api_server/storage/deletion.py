@@ -7,13 +7,16 @@ behave alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from compute_sim_planes.api_server.storage import system_fields
 from compute_sim_planes.api_server.storage.kind_rules import rules_of
 from compute_sim_planes.api_server.storage.records import StoredObject, encode
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.json_types import object_at, strings_at
+
+_GRACE: Final = "deletionGracePeriodSeconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +28,27 @@ class Deletion:
 
 
 def delete_stored(
-    store: Store, existing: StoredObject, propagation: str | None, *, now: datetime, actor: str
+    store: Store,
+    existing: StoredObject,
+    propagation: str | None,
+    *,
+    now: datetime,
+    actor: str,
+    grace: int | None = None,
 ) -> Deletion:
-    """Delete a stored object; repeating it has no effect."""
+    """Delete a stored object; repeating it has no effect. `grace` are seconds that were asked
+    for, of a kind that ends gracefully.
+    """
     desired = existing.decode()
     rules = rules_of(existing.kind)
     system_fields.set_deletion_finalizers(desired, propagation)
     rules.prepare_delete(desired, now)
-    if not strings_at(desired, "metadata", "finalizers") and rules.can_be_removed(desired):
-        return Deletion(store.remove(existing, actor), gone=True)
-    system_fields.mark_deleted(desired, now)
+    period = rules.grace(desired, grace)
+    if not period and not strings_at(desired, "metadata", "finalizers"):
+        over = {**desired, "metadata": {**object_at(desired, "metadata"), _GRACE: 0}}
+        if rules.can_be_removed(over):
+            return Deletion(store.remove(existing, actor), gone=True)
+    system_fields.mark_deleted(desired, now, timedelta(seconds=period))
     object_at(desired, "metadata")["resourceVersion"] = str(existing.revision)
     if encode(desired) == existing.raw:
         return Deletion(existing, gone=False)

@@ -23,6 +23,7 @@ from compute_sim_planes.json_types import (
     JsonValue,
     array_at,
     ensure_object,
+    integer_at,
     object_at,
     objects_at,
     string_at,
@@ -48,6 +49,11 @@ def _no_problems(before: JsonObject | None, desired: JsonObject) -> list[FieldPr
     return []
 
 
+def _no_grace(desired: JsonObject, asked: int | None) -> int:
+    del desired, asked
+    return 0
+
+
 def _always(desired: JsonObject) -> bool:
     del desired
     return True
@@ -66,6 +72,8 @@ class KindRules:
     prepare_delete: Callable[[JsonObject, datetime], None] = _no_delete
     # Before (None for a new object) and after.
     problems: Callable[[JsonObject | None, JsonObject], list[FieldProblem]] = _no_problems
+    # Seconds between a delete and the removal, of which the request may ask for fewer.
+    grace: Callable[[JsonObject, int | None], int] = _no_grace
     # Whether a terminating object without finalizers may be removed.
     can_be_removed: Callable[[JsonObject], bool] = _always
 
@@ -92,6 +100,28 @@ def _terminate_namespace(desired: JsonObject, now: datetime) -> None:
 
 def _namespace_can_be_removed(desired: JsonObject) -> bool:
     return not array_at(desired, "spec", "finalizers")
+
+
+DEFAULT_GRACE: Final = 30
+
+
+def _pod_grace(desired: JsonObject, asked: int | None) -> int:
+    """A Pod on a node stays until its kubelet has stopped it; one that never ran goes at once."""
+    is_over = string_at(desired, "status", "phase") in {"Succeeded", "Failed"}
+    if is_over or not string_at(desired, "spec", "nodeName"):
+        return 0
+    own = integer_at(desired, "spec", "terminationGracePeriodSeconds")
+    period = (DEFAULT_GRACE if own is None else own) if asked is None else asked
+    left = integer_at(desired, "metadata", "deletionGracePeriodSeconds")
+    return period if left is None else min(period, left)
+
+
+def _pod_can_be_removed(desired: JsonObject) -> bool:
+    return not integer_at(desired, "metadata", "deletionGracePeriodSeconds")
+
+
+def _begin_pod(desired: JsonObject) -> None:
+    ensure_object(desired, "status")["phase"] = "Pending"
 
 
 def _fill_secret(desired: JsonObject) -> None:
@@ -219,6 +249,9 @@ _RULES: Final[dict[GroupResource, KindRules]] = {
         prepare_update=_preserve_namespace,
         prepare_delete=_terminate_namespace,
         can_be_removed=_namespace_can_be_removed,
+    ),
+    GroupResource("", "pods"): KindRules(
+        prepare_new=_begin_pod, grace=_pod_grace, can_be_removed=_pod_can_be_removed
     ),
     GroupResource("", "secrets"): KindRules(fill=_fill_secret, problems=_secret_problems),
     GroupResource("", "configmaps"): KindRules(

@@ -6,7 +6,7 @@ does while finalizers remain. The functions change the dicts they are given.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from compute_sim_planes.api_server.kinds.kind import Kind
@@ -92,16 +92,19 @@ def _copy_field(source: JsonObject, target: JsonObject, name: str) -> None:
         target.pop(name, None)
 
 
-def mark_deleted(existing: JsonObject, now: datetime) -> None:
-    """Set the deletion timestamp, once; the generation increases with it, so that controllers
-    notice.
+def mark_deleted(existing: JsonObject, now: datetime, grace: timedelta = timedelta()) -> None:
+    """Set the deletion timestamp, once, or earlier by a shorter grace period; the generation
+    increases with it, so that controllers notice.
     """
     metadata = ensure_object(existing, "metadata")
     generation = integer_at(metadata, "generation") or 0
     if "deletionGracePeriodSeconds" not in metadata and generation > 0:
         metadata["generation"] = generation + 1
-    metadata.setdefault("deletionTimestamp", render_time(now))
-    metadata["deletionGracePeriodSeconds"] = 0
+    seconds = int(grace.total_seconds())
+    is_shorter = seconds and metadata.get("deletionGracePeriodSeconds") != seconds
+    if "deletionTimestamp" not in metadata or is_shorter:
+        metadata["deletionTimestamp"] = render_time(now + grace)
+    metadata["deletionGracePeriodSeconds"] = seconds
 
 
 def set_deletion_finalizers(existing: JsonObject, propagation: str | None) -> None:
