@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from compute_api_types import names
 from compute_operator_kit.config.settings import (
+    FederatedRoot,
     FederationSettings,
     Root,
     Rule,
@@ -43,7 +44,7 @@ class QuotaSettings(Section):
     sweep_interval: SweepInterval = timedelta(minutes=10)
 
 
-class CellSettings(Root):
+class CellSettings(FederatedRoot):
     """The whole file."""
 
     KIND: ClassVar[str] = "CellOperator"

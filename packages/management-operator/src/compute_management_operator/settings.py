@@ -14,6 +14,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from compute_operator_kit.config.settings import (
+    FederatedRoot,
     FederationSettings,
     Root,
     Rule,
@@ -57,7 +58,7 @@ class ManagementWorkersSettings(WorkersSettings):
     per_project: Annotated[int, Field(ge=1, le=1024)] = 4
 
 
-class ManagementSettings(Root):
+class ManagementSettings(FederatedRoot):
     """The whole file."""
 
     KIND: ClassVar[str] = "ManagementOperator"

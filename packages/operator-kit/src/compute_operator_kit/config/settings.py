@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+from typing_extensions import override
 
 from compute_operator_kit.core.durations import format_duration, parse_duration
 
@@ -208,23 +209,16 @@ class Root(Section):
     """The common configuration of operators; a subclass adds its own sections and rules.
 
     `kind` and `apiVersion` are checked by the loader and are not fields. Each field of a subclass
-    needs a default. `federation` and `workers` have different keys in each operator and are
-    declared by the subclass.
+    needs a default.
     """
 
     KIND: ClassVar[str] = ""
 
-    networking: Networking = "auto"
     metrics_server: MetricsServerSettings = MetricsServerSettings()
     health: HealthSettings = HealthSettings()
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     clients: ClientsSettings = ClientsSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-
-    @property
-    @abstractmethod
-    def hub(self) -> FederationSettings:
-        """The section `federation` of the operator."""
 
     @classmethod
     def rules(cls) -> Iterable[Rule]:
@@ -233,12 +227,9 @@ class Root(Section):
 
     def enabled(self) -> Iterable[str]:
         """One line per part that this configuration enables or leaves off, for `check-config`."""
-        hub = f"hub of {self.hub.kubeconfig_path}" if self.hub.mode == "karmada" else "no hub"
-        yield f"federation: {self.hub.mode}, {hub}"
         election = self.leader_election
         lease = f"Lease in {election.namespace or 'the namespace of the pod'}"
         yield f"leader election: {f'on, {lease}' if election.enabled else 'off, one replica only'}"
-        yield f"networking: {self.networking}"
         scheme = "HTTPS" if self.metrics_server.secure_serving else "HTTP"
         yield f"metrics: {_shown(self.metrics_server.bind_address, scheme)}"
         yield f"probes: {_shown(self.health.bind_address, 'HTTP')}"
@@ -249,8 +240,6 @@ class Root(Section):
 
     def configured_files(self) -> Iterable[tuple[str, Path]]:
         """All files of the configuration with their field; they must exist at the start."""
-        if self.hub.kubeconfig_path:
-            yield "federation.kubeconfigPath", Path(self.hub.kubeconfig_path)
         if self.metrics_server.bind and self.metrics_server.secure_serving:
             yield "metricsServer.tls", self.metrics_server.tls.certificate
             yield "metricsServer.tls", self.metrics_server.tls.key
@@ -260,7 +249,44 @@ def _shown(address: str, scheme: str) -> str:
     return "off" if address == "0" else f"{scheme} on {address}"
 
 
+class FederatedRoot(Root):
+    """The configuration of an operator with a hub or without one.
+
+    `federation` and `workers` have different keys in each operator and are declared by the
+    subclass.
+    """
+
+    networking: Networking = "auto"
+
+    @property
+    @abstractmethod
+    def hub(self) -> FederationSettings:
+        """The section `federation` of the operator."""
+
+    @classmethod
+    @override
+    def rules(cls) -> Iterable[Rule]:
+        return (*HUB_RULES, *super().rules())
+
+    @override
+    def enabled(self) -> Iterable[str]:
+        hub = f"hub of {self.hub.kubeconfig_path}" if self.hub.mode == "karmada" else "no hub"
+        yield f"federation: {self.hub.mode}, {hub}"
+        election, *others = super().enabled()
+        yield election
+        yield f"networking: {self.networking}"
+        yield from others
+
+    @override
+    def configured_files(self) -> Iterable[tuple[str, Path]]:
+        if self.hub.kubeconfig_path:
+            yield "federation.kubeconfigPath", Path(self.hub.kubeconfig_path)
+        yield from super().configured_files()
+
+
 def _hub_is_configured(root: Root) -> str | None:
+    if not isinstance(root, FederatedRoot):
+        return None
     federation = root.hub
     if federation.mode == "karmada" and not federation.kubeconfig_path:
         return "is required with federation.mode karmada"
@@ -270,7 +296,7 @@ def _hub_is_configured(root: Root) -> str | None:
 
 
 def _hub_context_needs_a_hub(root: Root) -> str | None:
-    if root.hub.mode == "none" and root.hub.context:
+    if isinstance(root, FederatedRoot) and root.hub.mode == "none" and root.hub.context:
         return "is refused with federation.mode none"
     return None
 
@@ -321,9 +347,11 @@ def _exported_metrics_need_an_endpoint(root: Root) -> str | None:
     return None
 
 
-SHARED_RULES: Final = (
+HUB_RULES: Final = (
     Rule(("federation.kubeconfigPath", "federation.mode"), _hub_is_configured),
     Rule(("federation.context", "federation.mode"), _hub_context_needs_a_hub),
+)
+SHARED_RULES: Final = (
     Rule(("leaderElection.retryPeriod", "leaderElection.renewDeadline"), _retries_fit_the_deadline),
     Rule(
         ("leaderElection.renewDeadline", "leaderElection.leaseDuration"), _deadline_fits_the_lease

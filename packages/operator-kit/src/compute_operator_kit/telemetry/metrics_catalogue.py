@@ -191,4 +191,14 @@ CELL: Final = (
     _counter("compute_writeback_refusals_total", "Instances without a hub copy", "reason"),
 )
 
-EVERY_METRIC: Final = CONTROLLER_RUNTIME + RUNTIME + MANAGEMENT + CELL
+POD_PROVIDER: Final = (
+    _gauge("compute_pod_provider_instances", "Instances by where they stand", "state"),
+    _histogram("compute_pod_provider_start_seconds", "Ungated Instance seen to Pod created"),
+    _histogram("compute_pod_provider_available_seconds", "Ungated Instance seen to Available"),
+    _histogram("compute_pod_provider_stop_seconds", "Deleted Instance seen to Pod gone"),
+    _counter("compute_pod_provider_pods_recreated_total", "Pods made again", "reason"),
+    _counter("compute_pod_provider_refusals_total", "Pods that the cluster refused", "reason"),
+    _counter("compute_pod_provider_stuck_teardowns_total", "Pods that did not end in time"),
+)
+
+EVERY_METRIC: Final = CONTROLLER_RUNTIME + RUNTIME + MANAGEMENT + CELL + POD_PROVIDER

@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import override
 
 from compute_operator_kit.config.loader import Verb
-from compute_operator_kit.config.settings import FederationSettings, Root
+from compute_operator_kit.config.settings import FederatedRoot, FederationSettings
 from compute_operator_kit.core.keys import PlaneName
 from compute_operator_kit.process.command_line import Program, run_program
 from compute_operator_kit.process.lifecycle import ExitCode, Lifecycle
@@ -34,7 +34,7 @@ def _add_cell(parser: argparse.ArgumentParser) -> None:
 RETIRE = Verb("retire", "remove an example", _add_cell)
 
 
-class ExampleSettings(Root):
+class ExampleSettings(FederatedRoot):
     KIND: ClassVar[str] = "ExampleOperator"
 
     federation: FederationSettings = FederationSettings()

@@ -21,8 +21,8 @@ from compute_operator_kit.config.optional_extras import (
 )
 from compute_operator_kit.config.settings import (
     API_VERSION,
+    FederatedRoot,
     FederationSettings,
-    Root,
     TelemetrySettings,
 )
 from compute_operator_kit.core.json import Json, JsonObject
@@ -60,7 +60,7 @@ KEY = ObjectKey(
 )
 
 
-class ExampleSettings(Root):
+class ExampleSettings(FederatedRoot):
     KIND = "ExampleConfig"
 
     federation: FederationSettings = FederationSettings(mode="none")

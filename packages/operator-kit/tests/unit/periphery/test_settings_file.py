@@ -21,6 +21,7 @@ from compute_operator_kit.config.loader import (
 )
 from compute_operator_kit.config.settings import (
     Bind,
+    FederatedRoot,
     FederationSettings,
     Root,
     Rule,
@@ -49,7 +50,7 @@ def _quota_needs_federation(root: Root) -> str | None:
     return None
 
 
-class ExampleSettings(Root):
+class ExampleSettings(FederatedRoot):
     """A root as an operator composes it."""
 
     KIND: ClassVar[str] = "ExampleOperator"
