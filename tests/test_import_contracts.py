@@ -72,7 +72,11 @@ BREAKERS = {
         "packages/kubectl-compute/src/compute_kubectl/explain/chain.py",
         "time",
     ),
-    "kopf-for-admission": ("packages/operator-kit/src/compute_operator_kit/cache/store.py", "kopf"),
+    "kopf-in-two-rooms": ("packages/pod-provider/src/compute_pod_provider/provider.py", "kopf"),
+    "provider-rooms": (
+        "packages/pod-provider/src/compute_pod_provider/plan.py",
+        "compute_pod_provider.apply",
+    ),
 }
 
 

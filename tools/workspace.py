@@ -26,12 +26,13 @@ PACKAGES: Final = (
     "sim-planes",
     "cell-operator",
     "management-operator",
+    "pod-provider",
 )
 # A folder that is named after its command; distribution and module take the short name.
 SHORT_NAMES: Final = {"kubectl-compute": "kubectl"}
 # What ends the name in a requirement such as `kopf>=1.43,<2` or `x[extra]`.
 NAME_END: Final = re.compile(r"[^A-Za-z0-9._-]")
-OPERATORS: Final = ("cell-operator", "management-operator")
+OPERATORS: Final = ("cell-operator", "management-operator", "pod-provider")
 # What `requires-python` and the classifiers promise; `nox -s pythons` runs each that is at hand.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 

@@ -1,0 +1,1 @@
+"""Requests to the API server of the cluster, and the credentials for them."""

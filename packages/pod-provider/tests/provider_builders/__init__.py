@@ -1,0 +1,1 @@
+"""Builders of Instances, Pods and a cluster for the tests of the pod provider."""
