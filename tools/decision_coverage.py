@@ -24,7 +24,7 @@ from tools.workspace import ROOT, Package
 
 # A module of this name, or any module in a package of this name, at any depth: as the import
 # contract on pure decisions has it. `planes.py` and `status_lag.py` are other things.
-NAMES: Final = ("plan", "status")
+NAMES: Final = ("plan", "render", "status", "verdict")
 SETTINGS: Final = ROOT / "pyproject.toml"
 
 

@@ -54,7 +54,7 @@ class ObservedInstance:
 
 
 def read_instance(document: Mapping[str, JsonValue]) -> ObservedInstance:
-    """The view of a document; a missing spec is `Unreadable` with the path `spec`."""
+    """The view of a document of any shape."""
     metadata = object_at(document, "metadata")
     spec = object_at(document, "spec")
     runtime = object_at(spec, "runtime")
@@ -84,10 +84,9 @@ def _parse(document: Mapping[str, JsonValue]) -> Instance | Unreadable:
     # Status is left out: a foreign condition must not stop the Instance.
     wanted = {key: value for key, value in document.items() if key != "status"}
     try:
-        parsed = Instance.read(wanted)
+        return Instance.read(wanted)
     except MalformedObjectError as malformed:
-        return Unreadable(malformed.problems[0].path if malformed.problems else "spec")
-    return parsed if parsed.spec is not None else Unreadable("spec")
+        return Unreadable(malformed.problems[0].path)
 
 
 # --- members of documents of any shape ------------------------------------------------------------

@@ -204,13 +204,11 @@ def _without_pod(observed: Observed, memory: Memory, options: PodOptions) -> Pla
 
 
 def _post_verdict(post: Post, instance: ObservedInstance) -> Verdict:
-    match post.result:
-        case PostResult.TAKEN:
-            return verdict.name_taken(instance.name)
-        case PostResult.QUOTA:
-            return verdict.no_quota()
-        case PostResult.REFUSED:
-            return verdict.refused(f"The Pod was refused: {post.message}")
+    if post.result is PostResult.TAKEN:
+        return verdict.name_taken(instance.name)
+    if post.result is PostResult.QUOTA:
+        return verdict.no_quota()
+    return verdict.refused(f"The Pod was refused: {post.message}")
 
 
 def _count_loss(memory: Memory, now: datetime) -> tuple[Memory, tuple[EventIntent, ...]]:
@@ -231,7 +229,7 @@ def _count_loss(memory: Memory, now: datetime) -> tuple[Memory, tuple[EventInten
 def _with_pod(observed: Observed, pod: ObservedPod, memory: Memory, options: PodOptions) -> Plan:
     now = observed.now
     is_first = pod.uid not in {memory.pod_uid, memory.made_uid}
-    known = memory.runs if pod.uid == memory.pod_uid else {}
+    known: Mapping[str, Run] = memory.runs if pod.uid == memory.pod_uid else {}
     runs = update_runs(known, pod, now, is_first=is_first)
     memory = replace(memory, pod_uid=pod.uid, runs=runs, post=None)
     available = observed.instance.available

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -39,7 +39,7 @@ GracePeriod: TypeAlias = Annotated[Duration, AfterValidator(_whole_seconds)]
 
 
 def _as_tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 class SizeSettings(Section):

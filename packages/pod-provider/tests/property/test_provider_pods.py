@@ -39,17 +39,13 @@ CONTAINERS = st.fixed_dictionaries(
         "volumeAttachments": st.just([{"name": "v", "mountPath": "/v"}]) | JUNK,
     },
 )
-VOLUMES = st.lists(
-    st.sampled_from(
-        [
-            {"name": "v", "hostPath": {"path": "/"}, "configMap": {"name": "c"}},
-            {"name": "v", "hostPath": {"path": "/"}},
-            {"name": "s", "secret": {"secretName": "s"}},
-            {"name": "d", "disk": {"template": {"spec": {}}}},
-        ]
-    ),
-    max_size=2,
-)
+SOURCES: list[JsonObject] = [
+    {"name": "v", "hostPath": {"path": "/"}, "configMap": {"name": "c"}},
+    {"name": "v", "hostPath": {"path": "/"}},
+    {"name": "s", "secret": {"secretName": "s"}},
+    {"name": "d", "disk": {"template": {"spec": {}}}},
+]
+VOLUMES = st.lists(st.sampled_from(SOURCES), max_size=2)
 
 
 @st.composite

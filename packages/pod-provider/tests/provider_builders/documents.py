@@ -71,7 +71,9 @@ def an_instance(
         "metadata": metadata,
         "spec": wanted,
     }
-    return document | ({} if status is None else {"status": status})
+    if status is not None:
+        document["status"] = status
+    return document
 
 
 def observed(document: JsonObject) -> ObservedInstance:
@@ -90,7 +92,8 @@ def a_pod_document(
     metadata = rendered["metadata"]
     assert isinstance(metadata, dict)
     metadata |= {"uid": "uid-of-pod", "creationTimestamp": format_timestamp(NOW - age)}
-    return rendered | {"status": {"phase": "Pending", **status}}
+    rendered["status"] = {"phase": "Pending", **status}
+    return rendered
 
 
 def a_pod(

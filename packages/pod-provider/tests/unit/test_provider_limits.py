@@ -53,6 +53,12 @@ def test_containers_that_all_state_limits_get_these_and_no_more() -> None:
     )
 
 
+def test_a_limit_that_is_no_quantity_is_not_stated() -> None:
+    illegible = ContainerResources.model_construct(limits={"cpu": "1e0.5", "memory": "lots"})
+    container = Container.model_construct(name="a", image="i", resources=illegible)
+    assert divide(container) == ({"cpu": "1000m", "memory": "2048Mi"},)
+
+
 def test_a_request_of_the_instance_is_its_size_up_to_that_of_the_type() -> None:
     assert divide(a_container("a"), cpu="500m", memory="1Gi") == (
         {"cpu": "500m", "memory": "1024Mi"},

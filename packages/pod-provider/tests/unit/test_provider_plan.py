@@ -78,12 +78,12 @@ def does_nothing(found: Plan) -> bool:
 
 
 def a_machine() -> JsonObject:
-    return a_spec() | {
-        "runtime": {
-            "resources": {"instanceType": "datumcloud/d1-standard-2"},
-            "virtualMachine": {"volumeAttachments": [{"name": "boot"}]},
-        }
+    spec = a_spec()
+    spec["runtime"] = {
+        "resources": {"instanceType": "datumcloud/d1-standard-2"},
+        "virtualMachine": {"volumeAttachments": [{"name": "boot"}]},
     }
+    return spec
 
 
 # --- whom it looks after --------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def test_a_post_that_made_no_pod_is_told_and_repeated(
 
 @pytest.mark.spec("PP-22")
 def test_a_lost_pod_is_made_again_at_once_and_then_ever_later() -> None:
-    memory, waits = SETTLED, []
-    now = NOW
+    memory, now = SETTLED, NOW
+    waits: list[timedelta] = []
     for _ in range(8):
         lost = planned(an_instance(), NO_POD, memory, now=now)
         waits.append((lost.look_at or now) - now if not lost.creates_pod else timedelta())
@@ -299,7 +299,7 @@ def test_a_suspended_instance_loses_its_pod_with_one_write_and_gets_it_back_at_o
     running_instance = settled(an_instance(), a_running_pod())
     status = running_instance["status"]
     assert isinstance(status, dict)
-    suspended: JsonObject = running_instance | {"status": status | {"suspended": True}}
+    suspended: JsonObject = {**running_instance, "status": {**status, "suspended": True}}
     found = planned(suspended, a_running_pod(), SETTLED)
     assert found.deletes_pod == "uid-of-pod"
     assert reasons_of(found)["Available"] == ("False", "Suspended")
@@ -310,10 +310,10 @@ def test_a_suspended_instance_loses_its_pod_with_one_write_and_gets_it_back_at_o
     kept: JsonObject = {
         key: value for key, value in (status | patched).items() if value is not None
     }
-    told: JsonObject = suspended | {"status": kept | {"suspended": True}}
+    told: JsonObject = {**suspended, "status": {**kept, "suspended": True}}
     assert does_nothing(planned(told, replace(a_running_pod(), is_deleting=True), found.memory))
     assert does_nothing(planned(told, NO_POD, found.memory))
-    resumed: JsonObject = told | {"status": kept}
+    resumed: JsonObject = {**told, "status": kept}
     assert planned(resumed, NO_POD, found.memory).creates_pod
 
 

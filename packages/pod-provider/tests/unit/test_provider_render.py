@@ -252,6 +252,10 @@ def a_machine() -> JsonObject:
                 " not read"
             ),
         ),
+        (
+            a_spec(a_container(resources={"limits": {"cpu": "2"}})),
+            f'Containers ask for more than instance type "{TYPE}" has',
+        ),
         ({}, 'The field "spec.runtime" is missing or cannot be read'),
     ],
 )

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol, cast
 
 import aiohttp
 from kubernetes.aio import client as kubernetes_client
@@ -53,6 +53,34 @@ class Answer:
         return text_at(self.document, "reason")
 
 
+class RawResponse(Protocol):
+    """Of the official client, which has no types here."""
+
+    status: int
+    response: aiohttp.ClientResponse
+
+
+class RawApi(Protocol):
+    """The part of `kubernetes.aio.client.ApiClient` that is used."""
+
+    user_agent: str
+
+    async def param_serialize(
+        self,
+        method: str,
+        resource_path: str,
+        *,
+        query_params: list[tuple[str, str]],
+        header_params: dict[str, str],
+        body: JsonObject | None,
+        auth_settings: list[str],
+    ) -> tuple[object, ...]: ...
+
+    async def call_api(self, *request: object, _request_timeout: float) -> RawResponse: ...
+
+    async def close(self) -> None: ...
+
+
 class ClusterClient:
     """The requests of the provider; `role H` has exactly their verbs."""
 
@@ -62,13 +90,14 @@ class ClusterClient:
         metrics: MetricsPort,
         user_agent: str,
     ) -> None:
-        self._api = kubernetes_client.ApiClient(configuration)
+        # Typed by use: the library has no types here.
+        self._api = cast("RawApi", kubernetes_client.ApiClient(configuration))
         self._api.user_agent = user_agent
         self._metrics = metrics
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def close(self) -> None:
-        await self._api.close()  # type: ignore[no-untyped-call]  # the library has no types
+        await self._api.close()
 
     # reads ---------------------------------------------------------------------------------------
 
@@ -216,7 +245,7 @@ class ClusterClient:
             content = await response.response.content.read(LARGEST_ANSWER - total)
             chunks.append(content)
             total += len(content)
-        return Answer(int(response.status), _parse(b"".join(chunks)))
+        return Answer(response.status, _parse(b"".join(chunks)))
 
 
 def _parse(content: bytes) -> JsonObject:

@@ -187,12 +187,11 @@ def _container(container: Container, limits: dict[str, str], read_only: set[str]
         },
         "securityContext": dict(_SECURITY),
     }
-    mounts: list[JsonValue] = [
-        {"name": one.name, "mountPath": one.mount_path}
-        | ({"readOnly": True} if one.name in read_only else {})
-        for one in container.volume_attachments or ()
-        if one.mount_path
-    ]
+    mounts: list[JsonValue] = []
+    for one in container.volume_attachments or ():
+        if one.mount_path:
+            mount: JsonObject = {"name": one.name, "mountPath": one.mount_path}
+            mounts.append(mount | {"readOnly": True} if one.name in read_only else mount)
     optional: JsonObject = {
         "command": list[JsonValue](container.command or ()),
         "args": list[JsonValue](container.args or ()),

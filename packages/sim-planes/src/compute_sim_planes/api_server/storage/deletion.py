@@ -14,7 +14,7 @@ from compute_sim_planes.api_server.storage import system_fields
 from compute_sim_planes.api_server.storage.kind_rules import rules_of
 from compute_sim_planes.api_server.storage.records import StoredObject, encode
 from compute_sim_planes.api_server.storage.store import Store
-from compute_sim_planes.json_types import object_at, strings_at
+from compute_sim_planes.json_types import JsonObject, object_at, strings_at
 
 _GRACE: Final = "deletionGracePeriodSeconds"
 
@@ -45,7 +45,7 @@ def delete_stored(
     rules.prepare_delete(desired, now)
     period = rules.grace(desired, grace)
     if not period and not strings_at(desired, "metadata", "finalizers"):
-        over = {**desired, "metadata": {**object_at(desired, "metadata"), _GRACE: 0}}
+        over: JsonObject = {**desired, "metadata": {**object_at(desired, "metadata"), _GRACE: 0}}
         if rules.can_be_removed(over):
             return Deletion(store.remove(existing, actor), gone=True)
     system_fields.mark_deleted(desired, now, timedelta(seconds=period))
