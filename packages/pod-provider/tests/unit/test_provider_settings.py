@@ -7,8 +7,8 @@ import pytest
 from provider_builders.documents import TYPE
 
 from compute_api_types.sizes import CATALOGUE, Size
+from compute_kubeconfig.problems import ConfigurationError
 from compute_operator_kit.config.loader import (
-    ConfigurationError,
     build_parser,
     load_settings,
     read_command,

@@ -14,8 +14,7 @@ from typing import Final
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
-from compute_operator_kit.config.loader import ConfigurationError
-from compute_operator_kit.config.strict_yaml import Problem
+from compute_kubeconfig.problems import ConfigurationError, Problem
 
 KUBECONFIG: Final = "KUBECONFIG"
 IN_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
