@@ -123,6 +123,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType(
                 reasons.PROGRAMMING_IN_PROGRESS,
                 reasons.PROVISIONING,
                 reasons.STARTING,
+                reasons.NODE_UNREACHABLE,
                 reasons.STOPPING,
             ),
             Cause(Stage.RUNNING, Owner.PROVIDER),
