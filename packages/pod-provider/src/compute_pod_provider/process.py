@@ -64,15 +64,15 @@ class LedProvider:
         self.planes.engage(self._home)
 
     async def lead(self) -> None:
-        """Runs kopf; ends when a stop is requested. An end of kopf by itself is fatal."""
+        """Runs kopf until a stop is requested. kopf takes over SIGTERM and SIGINT, on which it ends
+        without an error; one of its own failures is raised and fatal.
+        """
         if not await self._wait_until_served():
             return
         async with asyncio.TaskGroup() as tasks:
             sweep = tasks.create_task(self._provider.sweep(), name="sweep")
             await run_kopf(self._provider, self._clock, self._login, self._stop)
             sweep.cancel()
-        if not self._stop.is_set():
-            raise RuntimeError("kopf ended by itself")
 
     async def _wait_until_served(self) -> bool:
         """kopf does not look for kinds that appear later: it starts when Instances are served."""
@@ -97,6 +97,8 @@ class LedProvider:
 async def run(settings: PodProviderSettings, info: ProcessInfo, lifecycle: Lifecycle) -> None:
     """Runs the process until a stop is requested, or its Lease is lost."""
     setup_process(settings)
+    # At INFO a line per event and handler, with all settings of kopf in it.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     clock = SystemClock()
     credentials = load_operator_credentials(
         {}, info.environ, clock, allow_exec=settings.clients.allow_exec
