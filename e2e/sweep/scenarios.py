@@ -55,7 +55,7 @@ class Desired:
     tag: str = "1.0"
 
 
-class Story:
+class SweptWorld:
     """A world with the Workloads of a scenario, one per project."""
 
     def __init__(
@@ -140,12 +140,12 @@ def _check_instance(instance: JsonObject, tag: str) -> None:
 # --- the stories ----------------------------------------------------------------------------------
 
 
-async def create(story: Story) -> None:
+async def create(story: SweptWorld) -> None:
     await story.create()
     await story.runs(story.desired)
 
 
-async def scale(story: Story) -> None:
+async def scale(story: SweptWorld) -> None:
     await create(story)
     story.begin_change()
     for replicas in (story.size.replicas + 1, story.size.replicas):
@@ -153,14 +153,14 @@ async def scale(story: Story) -> None:
         await story.runs(Desired(story.size.cities, replicas))
 
 
-async def roll(story: Story) -> None:
+async def roll(story: SweptWorld) -> None:
     await create(story)
     story.begin_change()
     await story.change({"spec": {"template": a_template("2.0")}})
     await story.runs(Desired(story.size.cities, story.size.replicas, "2.0"))
 
 
-async def edit(story: Story) -> None:
+async def edit(story: SweptWorld) -> None:
     """A second edit while the first still rolls out."""
     await create(story)
     story.begin_change()
@@ -170,7 +170,7 @@ async def edit(story: Story) -> None:
     await story.runs(Desired(story.size.cities, story.size.replicas + 1, "3.0"))
 
 
-async def move_city(story: Story) -> None:
+async def move_city(story: SweptWorld) -> None:
     await create(story)
     story.begin_change()
     await story.change(_placed(("ORD",), story.size.replicas))
@@ -178,7 +178,7 @@ async def move_city(story: Story) -> None:
     await story.until(lambda: _has_no_namespace_leftovers(story))
 
 
-async def delete(story: Story) -> None:
+async def delete(story: SweptWorld) -> None:
     await create(story)
     story.begin_change()
     for project in story.projects:
@@ -186,7 +186,7 @@ async def delete(story: Story) -> None:
     await story.gone()
 
 
-async def quota_deny_grant(story: Story) -> None:
+async def quota_deny_grant(story: SweptWorld) -> None:
     total = story.size.replicas * len(story.size.cities)
     for project in story.projects:
         await story.world.grant(0, project=project)
@@ -202,7 +202,7 @@ async def quota_deny_grant(story: Story) -> None:
         await story.world.grant(total + 1, project=project)
 
 
-async def project_delete(story: Story) -> None:
+async def project_delete(story: SweptWorld) -> None:
     """The first project goes; where there is another one, it stays as it is."""
     await create(story)
     story.begin_change()
@@ -218,7 +218,7 @@ async def project_delete(story: Story) -> None:
     await story.runs(story.desired)
 
 
-async def cell_join_leave(story: Story) -> None:
+async def cell_join_leave(story: SweptWorld) -> None:
     """The cell of the first city gets its label after the Workload, loses and regains it."""
     hub, first = story.world.hub, CELLS[story.size.cities[0]]
     await _label(hub, first, "")
@@ -233,7 +233,7 @@ async def cell_join_leave(story: Story) -> None:
     await story.runs(story.desired)
 
 
-async def reroute(story: Story) -> None:
+async def reroute(story: SweptWorld) -> None:
     """The city of bare deployments is edited in place."""
     names = [f"bare-{number}" for number in range(len(story.size.cities))]
     for project in story.projects:
@@ -249,7 +249,7 @@ async def reroute(story: Story) -> None:
     await story.until(lambda: _bare_run(story, names, ORD))
 
 
-async def takeover(story: Story) -> None:
+async def takeover(story: SweptWorld) -> None:
     """Our operators start on the objects of an installation of the Go operators."""
     world = story.world
     await world.grant(RECORDED_INSTANCES)
@@ -268,20 +268,20 @@ async def _is_granted(project: Plane, claim: str) -> None:
     assert condition_of(await project.get(CLAIM, claim), "Granted").status == "True"
 
 
-async def _has_copies(story: Story) -> None:
+async def _has_copies(story: SweptWorld) -> None:
     for project in story.projects:
         hub = await story.world.hub_of(project)
         assert len(await hub.names(DEPLOYMENT)) == len(story.size.cities)
 
 
-async def _has_no_namespace_leftovers(story: Story) -> None:
+async def _has_no_namespace_leftovers(story: SweptWorld) -> None:
     for project in story.projects:
         left = await story.world.cell_of(DFW, project)
         for kind in (DEPLOYMENT, INSTANCE):
             assert await left.names(kind) == [], kind.name
 
 
-async def _bare_run(story: Story, names: list[str], cell: Cell) -> None:
+async def _bare_run(story: SweptWorld, names: list[str], cell: Cell) -> None:
     """Every bare deployment runs in this cell, and nowhere else."""
     wanted = sorted(f"{name}-{slot}" for name in names for slot in range(story.size.replicas))
     for project in story.projects:
@@ -315,7 +315,7 @@ def _placed(cities: tuple[str, ...], replicas: int) -> JsonObject:
 
 # Plays a scenario; the second argument is called when its main change begins.
 Body: TypeAlias = Callable[[Backend, Callable[[], None]], Coroutine[object, object, None]]
-Telling: TypeAlias = Callable[[Story], Coroutine[object, object, None]]
+Telling: TypeAlias = Callable[[SweptWorld], Coroutine[object, object, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +366,6 @@ def catalogue() -> dict[str, SweptScenario]:
 
 def _swept(name: str, needs: Needs, telling: Telling, size: Size) -> SweptScenario:
     async def body(backend: Backend, on_change: Callable[[], None]) -> None:
-        await telling(Story(World(backend, needs), size, on_change))
+        await telling(SweptWorld(World(backend, needs), size, on_change))
 
     return SweptScenario(name, needs, body)
