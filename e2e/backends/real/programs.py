@@ -19,8 +19,8 @@ MANAGEMENT: Final = "compute-management-operator"
 CELL: Final = "compute-cell-operator"
 _FOLDERS: Final = {MANAGEMENT: "management-operator", CELL: "cell-operator"}
 _SIBLINGS: Final = {
-    MANAGEMENT: ("api-types", "operator-kit", "management-operator"),
-    CELL: ("api-types", "operator-kit", "quota-client", "cell-operator"),
+    MANAGEMENT: ("api-types", "kubeconfig", "operator-kit", "management-operator"),
+    CELL: ("api-types", "kubeconfig", "operator-kit", "quota-client", "cell-operator"),
 }
 
 

@@ -119,7 +119,7 @@ async def test_kubectl_shows_columns_and_events_in_order(
     project, namespace = PLACE.project, await _hub_namespace(kubectl)
     head, row = (await kubectl(project, "get", "workloads")).splitlines()
     assert head.split()[:4] == ["NAME", "AGE", "AVAILABLE", "REASON"]
-    assert row.split()[2:] == ["True", "AvailablePlacementFound", *"12222"]
+    assert row.split()[2:] == ["True", "AvailablePlacementFound", *"12222", '["DFW"]']
     head, row = (await kubectl(project, "get", "workloaddeployments")).splitlines()
     assert head.split()[-1] == "CITY"
     assert row.split()[2:] == ["True", "StableInstanceFound", *"2222", "DFW"]
