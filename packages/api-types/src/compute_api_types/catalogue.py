@@ -33,7 +33,18 @@ class ShownEvents:
     warning: tuple[str, ...]
 
 
+_SOURCE: Final = (
+    reasons.SOURCE_NOT_FOUND,
+    reasons.SOURCE_UNAUTHORIZED,
+    reasons.SOURCE_TOO_LARGE,
+    reasons.SOURCE_NAME_TOO_LONG,
+    reasons.SOURCE_NAME_TAKEN,
+    reasons.SOURCE_NOT_SUPPORTED,
+)
+"""Why a ConfigMap or Secret cannot be delivered (referenced-data.md 4)."""
+
 _BLOCKERS: Final = (
+    reasons.SUSPENDED,
     reasons.CITY_CODE_MISMATCH,
     reasons.NETWORK_FAILED_TO_CREATE,
     reasons.NETWORK_NOT_FOUND,
@@ -42,6 +53,8 @@ _BLOCKERS: Final = (
     reasons.INSTANCE_CRASHING,
     reasons.CONFIGURATION_ERROR,
     reasons.UNKNOWN_INSTANCE_TYPE,
+    *_SOURCE,
+    reasons.REFERENCED_DATA_NOT_READY,
     reasons.QUOTA_NOT_GRANTED,
     reasons.NO_MATCHING_LOCATION,
     reasons.NETWORK_PROVISIONING,
@@ -63,6 +76,16 @@ _WORKLOAD: Final = "management / workload"
 _SCHEMA: Final = "schema default"
 _INTERPRETER: Final = "interpreter on the hub"
 _SILENT: Final = (reasons.INSTANCES_PROVISIONING,)
+_NO_AUTOSCALER: Final = (
+    reasons.AUTOSCALER_RECONCILE_FAILED,
+    reasons.FAILED_GET_RESOURCE_METRIC,
+    reasons.FAILED_GET_SCALE,
+    reasons.FAILED_UPDATE_SCALE,
+    reasons.INVALID_SELECTOR,
+    reasons.SCALING_DISABLED,
+)
+"""Why an autoscaler does not work; its own reasons are passed on, whatever they are."""
+_WAITING_AUTOSCALER: Final = (reasons.AWAITING_AUTOSCALER, reasons.SUSPENDED)
 
 INSTANCE_CONDITIONS: Final = (
     ShownCondition("Instance", conditions.PROGRAMMED, "Unknown", _WAITING, _SCHEMA),
@@ -85,6 +108,13 @@ INSTANCE_CONDITIONS: Final = (
     ),
     ShownCondition("Instance", conditions.AVAILABLE, "True", (reasons.AVAILABLE,), _PROVIDER),
     ShownCondition("Instance", conditions.AVAILABLE, "False", _GOING, _PROVIDER),
+    ShownCondition(
+        "Instance",
+        conditions.AVAILABLE,
+        "False",
+        (reasons.SUSPENDED, reasons.STARTING),
+        "cell / instance around a suspension",
+    ),
     ShownCondition(
         "Instance",
         conditions.QUOTA_GRANTED,
@@ -115,6 +145,21 @@ INSTANCE_CONDITIONS: Final = (
         ),
         _CELL_INSTANCE,
     ),
+    ShownCondition(
+        "Instance", conditions.REFERENCED_DATA_READY, "True", (reasons.READY,), _CELL_INSTANCE
+    ),
+    ShownCondition(
+        "Instance",
+        conditions.REFERENCED_DATA_READY,
+        "False or Unknown",
+        (
+            *_SOURCE,
+            reasons.AWAITING_PROPAGATION,
+            reasons.RESOLVING,
+            reasons.REFERENCED_DATA_NOT_READY,
+        ),
+        _CELL_INSTANCE,
+    ),
     ShownCondition("Instance", conditions.READY, "True", (reasons.AVAILABLE,), _CELL_INSTANCE),
     ShownCondition(
         "Instance",
@@ -122,10 +167,14 @@ INSTANCE_CONDITIONS: Final = (
         "False or Unknown",
         (
             reasons.TERMINATING,
+            reasons.SUSPENDED,
             reasons.SCHEDULING_GATES_PRESENT,
             reasons.PENDING_QUOTA,
             reasons.UNKNOWN_INSTANCE_TYPE,
             reasons.NETWORK_FAILED_TO_CREATE,
+            *_SOURCE,
+            reasons.AWAITING_PROPAGATION,
+            reasons.RESOLVING,
             *_TROUBLE,
             reasons.PENDING_PROGRAMMING,
             reasons.PROGRAMMING_IN_PROGRESS,
@@ -184,6 +233,48 @@ DEPLOYMENT_CONDITIONS: Final = (
         conditions.READY,
         "False",
         (reasons.DELETION_BLOCKED, *_BLOCKERS),
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_READY,
+        "True",
+        (reasons.AUTOSCALER_READY,),
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_READY,
+        "Unknown",
+        _WAITING_AUTOSCALER,
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_READY,
+        "False",
+        _NO_AUTOSCALER,
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_LIMITED,
+        "True",
+        (reasons.TOO_MANY_REPLICAS, reasons.TOO_FEW_REPLICAS),
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_LIMITED,
+        "Unknown",
+        (reasons.AWAITING_AUTOSCALER,),
+        _CELL_DEPLOYMENT,
+    ),
+    ShownCondition(
+        "WorkloadDeployment",
+        conditions.AUTOSCALING_LIMITED,
+        "False",
+        (reasons.DESIRED_WITHIN_RANGE,),
         _CELL_DEPLOYMENT,
     ),
     ShownCondition(
@@ -250,6 +341,44 @@ WORKLOAD_CONDITIONS: Final = (
         (reasons.NAME_COLLISION, *_BLOCKERS, reasons.TERMINATING),
         _WORKLOAD,
     ),
+    ShownCondition(
+        "Workload, placement",
+        conditions.AUTOSCALING_READY,
+        "True",
+        (reasons.AUTOSCALERS_READY,),
+        _WORKLOAD,
+    ),
+    ShownCondition(
+        "Workload, placement",
+        conditions.AUTOSCALING_READY,
+        "Unknown",
+        _WAITING_AUTOSCALER,
+        _WORKLOAD,
+    ),
+    ShownCondition(
+        "Workload, placement", conditions.AUTOSCALING_READY, "False", _NO_AUTOSCALER, _WORKLOAD
+    ),
+    ShownCondition(
+        "Workload, placement",
+        conditions.AUTOSCALING_LIMITED,
+        "True",
+        (reasons.TOO_MANY_REPLICAS, reasons.TOO_FEW_REPLICAS),
+        _WORKLOAD,
+    ),
+    ShownCondition(
+        "Workload, placement",
+        conditions.AUTOSCALING_LIMITED,
+        "Unknown",
+        (reasons.AWAITING_AUTOSCALER,),
+        _WORKLOAD,
+    ),
+    ShownCondition(
+        "Workload, placement",
+        conditions.AUTOSCALING_LIMITED,
+        "False",
+        (reasons.WITHIN_SCALING_LIMITS,),
+        _WORKLOAD,
+    ),
 )
 """Conditions of a Workload and of its placements (api.md 8.4)."""
 
@@ -273,8 +402,9 @@ EVENTS: Final = (
     ),
     ShownEvents(
         "WorkloadDeployment in a project",
-        (reasons.FEDERATED, reasons.REROUTED),
+        (reasons.FEDERATED, reasons.REROUTED, reasons.CELL_REACHABLE),
         (
+            reasons.CELL_UNREACHABLE,
             reasons.FEDERATION_REFUSED,
             reasons.FEDERATION_NAMESPACE_UNRESOLVED,
             reasons.HUB_IDENTITY_CONFLICT,
@@ -300,6 +430,8 @@ EVENTS: Final = (
             reasons.ROLLOUT_STARTED,
             reasons.INSTANCE_REPLACED,
             reasons.ROLLOUT_COMPLETED,
+            reasons.PROJECT_PAUSED,
+            reasons.PROJECT_RESUMED,
         ),
         (
             reasons.INSTANCE_FAILED_TO_CREATE,
@@ -309,12 +441,15 @@ EVENTS: Final = (
             reasons.NO_MATCHING_LOCATION,
             reasons.NETWORK_FAILED_TO_CREATE,
             reasons.DELETION_BLOCKED,
+            reasons.PAUSE_FAILED,
+            *_NO_AUTOSCALER,
         ),
     ),
     ShownEvents(
         "Instance on a cell",
-        (reasons.QUOTA_GRANTED,),
+        (reasons.QUOTA_GRANTED, reasons.REFERENCED_DATA_READY),
         (
+            *_SOURCE,
             reasons.QUOTA_EXCEEDED,
             reasons.VALIDATION_FAILED,
             reasons.QUOTA_NO_BUDGET,
@@ -342,13 +477,8 @@ EVENTS: Final = (
 )
 """Events by what they are on (operations.md 7)."""
 
-RESERVED: Final = (
-    reasons.SOURCE_NOT_FOUND,
-    reasons.SOURCE_UNAUTHORIZED,
-    reasons.SOURCE_TOO_LARGE,
-    reasons.SOURCE_NAME_TOO_LONG,
-    reasons.REFERENCED_DATA_NOT_READY,
-    reasons.AWAITING_PROPAGATION,
-    reasons.RESOLVING,
+PASSED_ON: Final = (
+    *_NO_AUTOSCALER[1:],
+    *(reasons.TOO_MANY_REPLICAS, reasons.TOO_FEW_REPLICAS, reasons.DESIRED_WITHIN_RANGE),
 )
-"""Of features to come: never written, but ranked and shown where another release writes them."""
+"""Of Kubernetes' autoscaler: repeated in our conditions as it reports them."""

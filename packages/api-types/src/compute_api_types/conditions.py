@@ -27,7 +27,13 @@ PROGRAMMED: Final = "Programmed"
 AVAILABLE: Final = "Available"
 QUOTA_GRANTED: Final = "QuotaGranted"
 READY: Final = "Ready"
+REFERENCED_DATA_READY: Final = "ReferencedDataReady"
 REPLICAS_READY: Final = "ReplicasReady"
+AUTOSCALING_READY: Final = "AutoscalingReady"
+AUTOSCALING_LIMITED: Final = "AutoscalingLimited"
+"""True is the bad one: a limit keeps the autoscaler from the number that the load asks for."""
+AUTOSCALING: Final = (AUTOSCALING_READY, AUTOSCALING_LIMITED)
+"""Only while a deployment is autoscaled (autoscaling.md 4)."""
 RUNNING: Final = "Running"
 """Retired: of an older operator; never written, and left as it is where it exists."""
 CELLS_REPORTING: Final = "CellsReporting"
@@ -264,6 +270,7 @@ def _visible(char: str) -> str:
 
 RANKS: Final[Mapping[str, int]] = MappingProxyType(
     {
+        reasons.SUSPENDED: 9,
         reasons.CITY_CODE_MISMATCH: 8,
         reasons.NAME_COLLISION: 7,
         reasons.NETWORK_FAILED_TO_CREATE: 7,
@@ -277,6 +284,9 @@ RANKS: Final[Mapping[str, int]] = MappingProxyType(
         reasons.SOURCE_UNAUTHORIZED: 5,
         reasons.SOURCE_TOO_LARGE: 5,
         reasons.SOURCE_NAME_TOO_LONG: 5,
+        reasons.SOURCE_NAME_TAKEN: 5,
+        reasons.SOURCE_NOT_SUPPORTED: 5,
+        reasons.CELL_UNREACHABLE: 4,
         reasons.REFERENCED_DATA_NOT_READY: 4,
         reasons.AWAITING_PROPAGATION: 4,
         reasons.RESOLVING: 4,
@@ -329,6 +339,8 @@ _ON_ITS_WAY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
                 reasons.PROGRAMMING_IN_PROGRESS,
                 reasons.PROVISIONING,
                 reasons.STARTING,
+                reasons.AWAITING_PROPAGATION,
+                reasons.RESOLVING,
             }
         ),
     }

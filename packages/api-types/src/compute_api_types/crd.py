@@ -22,6 +22,7 @@ from compute_api_types.v1alpha.workload_deployment import (
     WorkloadDeployment,
     WorkloadDeploymentStatus,
 )
+from compute_api_types.validation.schema_rules import WORKLOAD_RULES, SchemaRule
 from compute_api_types.wire import JsonObject, JsonValue
 
 Schema: TypeAlias = Mapping[str, JsonValue]
@@ -49,6 +50,7 @@ _HANDLED: Final = frozenset(
 # Titles repeat the field's name; pydantic's defaults are for Python, a CRD's come from the hints.
 _DROPPED: Final = frozenset({"$defs", "default", "title", REQUIRED_HINT, DEFAULT_HINT})
 _EXTENSION: Final = "x-kubernetes-"
+_RULES_KEYWORD: Final = "x-kubernetes-validations"
 
 
 class UnstructuralSchemaError(ApiTypesError):
@@ -130,6 +132,22 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
 """One per kind; none is a name of a kind in Kubernetes, Karmada or Milo (api.md 1)."""
 
 
+RULES: Final[Mapping[str, Mapping[str, tuple[SchemaRule, ...]]]] = {"Workload": WORKLOAD_RULES}
+"""CEL rules per kind, by path; a kind without an entry has none."""
+
+
+SUBRESOURCES: Final[Mapping[str, JsonObject]] = {
+    "WorkloadDeployment": {
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        }
+    }
+}
+"""Subresources beside `status`: an autoscaler of a cell writes `scale` (autoscaling.md 1)."""
+
+
 def derive_crds() -> tuple[JsonObject, ...]:
     """The documents of the three CRDs, in the order of the specification."""
     return (
@@ -155,9 +173,11 @@ def _document(model: type[Model], resource: Resource, default_status: Model) -> 
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {"status": {}, **SUBRESOURCES.get(kind, {})},
         "additionalPrinterColumns": [column.to_document() for column in COLUMNS[kind]],
-        "schema": {"openAPIV3Schema": _root(model, default_status)},
+        "schema": {
+            "openAPIV3Schema": with_rules(_root(model, default_status), RULES.get(kind, {}))
+        },
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -191,6 +211,28 @@ def _root(model: type[Model], default_status: Model) -> JsonObject:
     # Pydantic also requires metadata, which an API server does by itself.
     required = [name for name in _texts(root.get("required")) if name == "spec"]
     return _with_required(root, required)
+
+
+def with_rules(schema: JsonObject, rules: Mapping[str, tuple[SchemaRule, ...]]) -> JsonObject:
+    """The schema with each rule at the field of its path: `spec.placements[].cityCodes`."""
+    for path, added in rules.items():
+        schema = _with_rules_at(schema, path.replace("[]", ".[]").split("."), added)
+    return schema
+
+
+def _with_rules_at(
+    schema: JsonObject, steps: list[str], added: tuple[SchemaRule, ...]
+) -> JsonObject:
+    if not steps:
+        return {**schema, _RULES_KEYWORD: [rule.to_document() for rule in added]}
+    step, *below = steps
+    if step == "[]":
+        return {**schema, "items": _with_rules_at({**_mapping(schema["items"])}, below, added)}
+    properties = _mapping(schema["properties"])
+    if step not in properties:
+        raise UnstructuralSchemaError(f"a rule for {step!r}, which is no field")
+    inner = _with_rules_at({**_mapping(properties[step])}, below, added)
+    return {**schema, "properties": {**properties, step: inner}}
 
 
 def to_structural(schema: Schema, definitions: Schema) -> JsonObject:

@@ -2,11 +2,12 @@
 
 They are wire strings of `docs/spec/api.md` 10, shared with other components of the platform. Each
 is spelled here alone, because a misspelled key raises no error: it only never matches. This module
-imports nothing and decides nothing.
+decides nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 # --- prefixes -------------------------------------------------------------------------------------
@@ -85,12 +86,41 @@ KARMADA_TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
 KARMADA_TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
 """Karmada's, on a member's copy: UID and generation of the hub object it was made from."""
 
-# --- passed on unread or reserved for later (api.md 15) -------------------------------------------
-
-EXPECTED_REFERENCED_DATA: Final = "compute.datumapis.com/expected-referenced-data"
 SUSPENDED: Final = "compute.datumapis.com/suspended"
 """On a WorkloadDeployment, exactly `"true"`: it is suspended; any other value is none."""
 IS_SUSPENDED: Final = "true"
+
+UNREACHABLE: Final = "compute.datumapis.com/unreachable"
+"""On a Cluster, by a person: `"true"`, its cell is shown as unreachable; `"false"`, it never is."""
+
+# --- referenced data (referenced-data.md 2) -------------------------------------------------------
+
+REFERENCED_DATA: Final = "compute.datumapis.com/referenced-data"
+"""Label of a companion on the hub and of its copy in a cell, exactly `"true"`."""
+IS_REFERENCED_DATA: Final = "true"
+SOURCE_VERSION: Final = "compute.datumapis.com/source-version"
+"""On a companion: `<uid>/<resourceVersion>` of the object that its values were read from."""
+SOURCE_BYTES: Final = "compute.datumapis.com/source-bytes"
+REFERENCED_BY: Final = "compute.datumapis.com/referenced-by"
+
+EXPECTED_REFERENCED_DATA: Final = "compute.datumapis.com/expected-referenced-data"
+EXPECTED_REFERENCED_VERSIONS: Final = "compute.datumapis.com/expected-referenced-versions"
+REFERENCED_DATA_ERROR: Final = "compute.datumapis.com/referenced-data-error"
+REFERENCED_DATA_ANNOTATIONS: Final = (
+    EXPECTED_REFERENCED_DATA,
+    EXPECTED_REFERENCED_VERSIONS,
+    REFERENCED_DATA_ERROR,
+)
+"""Of a hub WorkloadDeployment and its copy in a cell; a cell reads them (referenced-data.md 4)."""
+
+# --- autoscaling (autoscaling.md 3) ---------------------------------------------------------------
+
+SERVICE_NAME: Final = "services.miloapis.com/service-name"
+OUR_SERVICE: Final = "compute.datumapis.com"
+"""On a HorizontalPodAutoscaler of ours; the cell lists those alone."""
+
+# --- passed on unread (api.md 15) -----------------------------------------------------------------
+
 PASSED_ON_ANNOTATIONS: Final = (EXPECTED_REFERENCED_DATA,)
 """Of a project WorkloadDeployment, handed to the hub copy without being read."""
 
@@ -120,6 +150,7 @@ LOOK_AGAIN: Final = "pods.compute.datumapis.com/look-again"
 
 NETWORK_GATE: Final = "Network"
 QUOTA_GATE: Final = "Quota"
+REFERENCED_DATA_GATE: Final = "ReferencedData"
 
 # --- field managers (management.md 1.1, cell.md 1) ------------------------------------------------
 
@@ -128,8 +159,11 @@ FEDERATION_MANAGER: Final = "compute-federation"
 POLICY_MANAGER: Final = "compute-policy"
 PROJECTION_MANAGER: Final = "compute-projection"
 CLAIMS_MANAGER: Final = "compute-claims"
+REFERENCED_DATA_MANAGER: Final = "compute-referenced-data"
 DEPLOYMENT_MANAGER: Final = "compute-deployment"
 INSTANCE_MANAGER: Final = "compute-instance"
+AUTOSCALING_MANAGER: Final = "compute-autoscaling"
+HEARTBEAT_MANAGER: Final = "compute-heartbeat"
 WRITE_BACK_MANAGER: Final = "compute-write-back"
 QUOTA_MANAGER: Final = "compute-quota"
 POD_PROVIDER_MANAGER: Final = "compute-pod-provider"
@@ -144,6 +178,11 @@ MEMORY_RESOURCE: Final = "compute.datumapis.com/memory"
 
 PARENT_NAME_EXTRA: Final = "iam.miloapis.com/parent-name"
 PARENT_TYPE_EXTRA: Final = "iam.miloapis.com/parent-type"
+
+
+def is_suspended(annotations: Mapping[str, str]) -> bool:
+    """Whether a WorkloadDeployment with these annotations is suspended (suspension.md 3, 4)."""
+    return annotations.get(SUSPENDED) == IS_SUSPENDED
 
 
 def is_reserved(key: str) -> bool:

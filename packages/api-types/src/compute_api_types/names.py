@@ -189,6 +189,22 @@ def parse_claim_name(name: str) -> str | None:
     return instance if prefix == "instance" and dash and instance else None
 
 
+CELL_LEASES: Final = "compute-cells"
+"""The hub namespace with the Lease of each cell (dark-sites.md 2.1)."""
+
+
+def derive_cell_lease(cell: str) -> str:
+    """The Lease on the hub that a cell renews."""
+    return f"compute-cell-{cell}"
+
+
+def parse_cell_lease(name: str) -> str | None:
+    """The cell that renews a Lease, or None for a Lease of another form."""
+    prefix = "compute-cell-"
+    cell = name.removeprefix(prefix)
+    return cell if name.startswith(prefix) and is_dns_label(cell) else None
+
+
 # --- label values (api.md 11.2, 11.3) -------------------------------------------------------------
 
 

@@ -142,6 +142,11 @@ DELETION_BLOCKED: Final = _define(
     "The object is being deleted, and a finalizer of another owner holds it.",
     "Look for the owner of the finalizer that the message names; it has to remove it.",
 )
+SUSPENDED: Final = _define(
+    "Suspended",
+    "The project is suspended: nothing of it runs, and instances, names and quota are kept.",
+    "Ask the platform operators why; it starts again by itself once the project resumes.",
+)
 SCHEDULING_GATES_PRESENT: Final = _define(
     "SchedulingGatesPresent", "The instance waits for the gates that the message lists.", _WAIT
 )
@@ -197,6 +202,18 @@ CITY_CODE_MISMATCH: Final = _define(
     "CityCodeMismatch", "The deployment was delivered to a cell of another city.", _PLATFORM
 )
 
+# --- a dark city: Instance, WorkloadDeployment, Workload (dark-sites.md 1) ------------------------
+
+CELL_UNREACHABLE: Final = _define(
+    "CellUnreachable",
+    "The city has not been heard of; what runs there may still run.",
+    "Wait; nothing is deleted, moved or restarted, and the state returns with the city.",
+)
+
+CELL_REACHABLE: Final = _define(
+    "CellReachable", "The city is heard of again.", "Nothing; what is shown is what it reports."
+)
+
 # --- hub WorkloadDeployment, never in a project (api.md 8.3) --------------------------------------
 
 ALL_CELLS_REPORT: Final = _define(
@@ -234,8 +251,60 @@ UNKNOWN: Final = _define(
     "Unknown", "A cell gave a reason that is not one; it is not passed on.", _PLATFORM
 )
 
-# --- reserved for later; a reader must rank them (api.md 15) --------------------------------------
+# --- autoscaling (autoscaling.md 4) ---------------------------------------------------------------
 
+AUTOSCALER_READY: Final = _define(
+    "AutoscalerReady", "The autoscaler reads its metrics and can change the number.", _NOTHING
+)
+AWAITING_AUTOSCALER: Final = _define(
+    "AwaitingAutoscaler", "The autoscaler has not evaluated the present settings yet.", _WAIT
+)
+AUTOSCALER_RECONCILE_FAILED: Final = _define(
+    "AutoscalerReconcileFailed",
+    "The cell cannot set up the autoscaler; the number of instances stands.",
+    "Correct the scale settings that the message names; otherwise tell the platform operators.",
+)
+AUTOSCALERS_READY: Final = _define(
+    "AutoscalersReady", "The autoscalers of all cities work.", _NOTHING
+)
+WITHIN_SCALING_LIMITS: Final = _define(
+    "WithinScalingLimits", "No limit keeps an autoscaler from the wanted number.", _NOTHING
+)
+FAILED_GET_RESOURCE_METRIC: Final = _define(
+    "FailedGetResourceMetric",
+    "The autoscaler cannot read the metrics of the instances; the number of instances stands.",
+    _PLATFORM,
+)
+FAILED_GET_SCALE: Final = _define(
+    "FailedGetScale", "The autoscaler cannot read the deployment.", _PLATFORM
+)
+FAILED_UPDATE_SCALE: Final = _define(
+    "FailedUpdateScale", "The autoscaler cannot change the number of instances.", _PLATFORM
+)
+INVALID_SELECTOR: Final = _define(
+    "InvalidSelector", "The autoscaler cannot find the instances of the deployment.", _PLATFORM
+)
+SCALING_DISABLED: Final = _define(
+    "ScalingDisabled", "The autoscaler rests, because it found the number 0.", _WAIT
+)
+TOO_MANY_REPLICAS: Final = _define(
+    "TooManyReplicas",
+    "The load asks for more instances than maxReplicas allows.",
+    "Raise maxReplicas, or use larger instances.",
+)
+TOO_FEW_REPLICAS: Final = _define(
+    "TooFewReplicas", "The load asks for fewer instances than minReplicas.", _NOTHING
+)
+DESIRED_WITHIN_RANGE: Final = _define(
+    "DesiredWithinRange", "The number that the load asks for is allowed.", _NOTHING
+)
+
+# --- referenced data (referenced-data.md 4, 6) ----------------------------------------------------
+
+READY: Final = _define("Ready", "All ConfigMaps and Secrets that are needed are there.", _NOTHING)
+REFERENCED_DATA_READY: Final = _define(
+    "ReferencedDataReady", "The ConfigMaps and Secrets of an instance are there.", _NOTHING
+)
 SOURCE_NOT_FOUND: Final = _define(
     "SourceNotFound", "A ConfigMap or Secret does not exist.", "Create it or correct the reference."
 )
@@ -247,6 +316,16 @@ SOURCE_TOO_LARGE: Final = _define(
 )
 SOURCE_NAME_TOO_LONG: Final = _define(
     "SourceNameTooLong", "The name of a ConfigMap or Secret is too long.", "Use a shorter name."
+)
+SOURCE_NAME_TAKEN: Final = _define(
+    "SourceNameTaken",
+    "Another object has the name of a ConfigMap or Secret where it must be delivered.",
+    "Rename it, or ask the platform operators.",
+)
+SOURCE_NOT_SUPPORTED: Final = _define(
+    "SourceNotSupported",
+    "A ConfigMap or Secret of this name or type cannot be delivered.",
+    "Use another name or type.",
 )
 REFERENCED_DATA_NOT_READY: Final = _define(
     "ReferencedDataNotReady", "Referenced data has not arrived in the cell.", _WAIT
@@ -275,8 +354,9 @@ REROUTED: Final = _define(
 )
 FEDERATION_REFUSED: Final = _define(
     "FederationRefused",
-    "The deployment cannot be delivered: its city code is no legal label, or the hub refuses it.",
-    "Correct the city code; otherwise tell the platform operators.",
+    "The deployment cannot be delivered: its city code is no legal label, a map key of its "
+    "template cannot be used with autoscaling, or the hub refuses it.",
+    "Correct what the message names; otherwise tell the platform operators.",
 )
 FEDERATION_NAMESPACE_UNRESOLVED: Final = _define(
     "FederationNamespaceUnresolved",
@@ -331,6 +411,17 @@ INSTANCE_REPLACED: Final = _define(
 )
 ROLLOUT_COMPLETED: Final = _define(
     "RolloutCompleted", "All replicas run the new template.", _NOTHING
+)
+PROJECT_PAUSED: Final = _define(
+    "ProjectPaused", "The project was suspended, and the instances with it.", _NOTHING
+)
+PROJECT_RESUMED: Final = _define(
+    "ProjectResumed", "The project resumed, and its instances start again.", _WAIT
+)
+PAUSE_FAILED: Final = _define(
+    "PauseFailed",
+    "An instance could not be shown as suspended, or its provider shows something else.",
+    "Look whether the provider still runs the instance that the message names.",
 )
 UNSUPPORTED_MANAGEMENT_POLICY: Final = _define(
     "UnsupportedManagementPolicy",
@@ -452,6 +543,9 @@ ABSENT: Final = _define_internal("Absent", "The wanted object does not exist.")
 DRIFTED: Final = _define_internal(
     "Drifted", "The object differs from what is wanted in fields we own."
 )
+NEED_CHANGED: Final = _define_internal(
+    "NeedChanged", "Deployments need more of the object than before, or less."
+)
 NOT_WANTED: Final = _define_internal("NotWanted", "Nobody asks for the object any more.")
 NOT_FEDERATED: Final = _define_internal("NotFederated", "The deployment is not on the hub yet.")
 OWNER_ABSENT: Final = _define_internal("OwnerAbsent", "The owner the copy needs does not exist.")
@@ -481,6 +575,15 @@ DEPLOYMENT_MISSING: Final = _define_internal(
 CELL_MISSING: Final = _define_internal(
     "CellMissing", "The hub does not know the cell of an Instance."
 )
+NUMBER_ABSENT: Final = _define_internal(
+    "NumberAbsent", "An autoscaled deployment has no number for its autoscaler to start from."
+)
+AUTOSCALER_MISSING: Final = _define_internal(
+    "AutoscalerMissing", "An autoscaled deployment has no autoscaler."
+)
+NOT_AUTOSCALED: Final = _define_internal(
+    "NotAutoscaled", "A deployment without autoscaling has an autoscaler."
+)
 SLOT_MISSING: Final = _define_internal("SlotMissing", "A slot has no Instance.")
 STALE_TEMPLATE: Final = _define_internal(
     "StaleTemplate", "An Instance does not run the current template."
@@ -488,6 +591,9 @@ STALE_TEMPLATE: Final = _define_internal(
 SURPLUS: Final = _define_internal("Surplus", "An Instance is above the wanted number.")
 NETWORK_READY: Final = _define_internal("NetworkReady", "The network is ready, so its gate goes.")
 NETWORKING_OFF: Final = _define_internal("NetworkingOff", "Networking is off, so its gate goes.")
+REFERENCED_DATA_OFF: Final = _define_internal(
+    "ReferencedDataOff", "Instances do not wait for referenced data, so its gate goes."
+)
 
 
 MEANINGS: Final[Mapping[str, Meaning]] = MappingProxyType(_meanings)

@@ -263,6 +263,7 @@ def test_the_first_of_a_type_is_found_and_absent_is_not_true() -> None:
 
 # The table of docs/spec/api.md 8.1, row by row.
 RANK_TABLE = {
+    9: ["Suspended"],
     8: ["CityCodeMismatch"],
     7: ["NameCollision", "NetworkFailedToCreate"],
     6: ["NetworkNotFound", "InstanceFailedToCreate"],
@@ -275,8 +276,10 @@ RANK_TABLE = {
         "SourceUnauthorized",
         "SourceTooLarge",
         "SourceNameTooLong",
+        "SourceNameTaken",
+        "SourceNotSupported",
     ],
-    4: ["ReferencedDataNotReady", "AwaitingPropagation", "Resolving"],
+    4: ["CellUnreachable", "ReferencedDataNotReady", "AwaitingPropagation", "Resolving"],
     3: ["PendingQuota", "QuotaNotGranted", "QuotaExceeded"],
     2: ["NoMatchingLocation", "NetworkProvisioning"],
     1: ["InstancesProvisioning", "Provisioning"],
@@ -284,6 +287,7 @@ RANK_TABLE = {
 }
 
 
+@pytest.mark.spec("SU-12")
 def test_the_rank_table_is_the_one_of_the_specification() -> None:
     expected = {reason: number for number, words in RANK_TABLE.items() for reason in words}
     assert dict(conditions.RANKS) == expected

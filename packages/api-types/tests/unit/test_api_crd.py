@@ -8,8 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from compute_api_types import scalars
-from compute_api_types.crd import UnstructuralSchemaError, derive_crds, to_structural
+from compute_api_types.crd import (
+    UnstructuralSchemaError,
+    derive_crds,
+    to_structural,
+    with_rules,
+)
 from compute_api_types.quantity import PATTERN
+from compute_api_types.validation.schema_rules import SchemaRule
 from compute_api_types.wire import JsonObject, JsonValue
 
 KINDS = ("Workload", "WorkloadDeployment", "Instance")
@@ -99,7 +105,13 @@ def test_a_document_has_names_scope_one_version_and_nothing_else(
         "subresources",
     }
     assert (version["name"], version["served"], version["storage"]) == ("v1alpha", True, True)
-    assert version["subresources"] == {"status": {}}
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    others = {"scale": scale} if kind == "WorkloadDeployment" else {}
+    assert version["subresources"] == {"status": {}, **others}
     assert schema_of(kind).get("required") == required
 
 
@@ -139,6 +151,7 @@ ALLOWED = {
     "x-kubernetes-list-type",
     "x-kubernetes-map-type",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 }
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
@@ -256,6 +269,8 @@ MARKERS: dict[str, dict[str, set[str]]] = {
             "volumes[].disk.template.spec.type",
             f"{SANDBOX}.env[].valueFrom.configMapKeyRef.name",
             f"{SANDBOX}.env[].valueFrom.secretKeyRef.name",
+            f"{SANDBOX}.envFrom[].configMapRef.name",
+            f"{SANDBOX}.envFrom[].secretRef.name",
             "volumes[].configMap.name",
         ),
         {kind: {"status"} for kind in KINDS},
@@ -277,7 +292,7 @@ MARKERS: dict[str, dict[str, set[str]]] = {
     "minimum": union(
         in_instance_spec(f"{SANDBOX}.ports[].port", f"{MACHINE}.ports[].port"),
         in_conditions("observedGeneration"),
-        {"WorkloadDeployment": {"status.observedTemplateGeneration"}},
+        {"WorkloadDeployment": {"spec.replicas", "status.observedTemplateGeneration"}},
     ),
     "x-kubernetes-list-type=map": union(
         {"Workload": {"spec.placements"}},
@@ -303,11 +318,29 @@ MARKERS: dict[str, dict[str, set[str]]] = {
         f"{SANDBOX}.env[].valueFrom.secretKeyRef",
         f"{SANDBOX}.env[].valueFrom.fieldRef",
         f"{SANDBOX}.env[].valueFrom.resourceFieldRef",
+        f"{SANDBOX}.envFrom[].configMapRef",
+        f"{SANDBOX}.envFrom[].secretRef",
         "volumes[].configMap",
     ),
     "x-kubernetes-int-or-string": union(QUANTITIES, in_instance_spec(f"{INGRESS}.ports[].port")),
     "pattern": union(QUANTITIES, in_conditions("type"), in_conditions("reason")),
     "x-kubernetes-preserve-unknown-fields": union({"Workload": {"status.gateway"}}),
+    # Of Workloads alone, although all three kinds have a template and two have scale settings.
+    "x-kubernetes-validations": union(
+        {
+            "Workload": {
+                "spec.placements[].cityCodes",
+                "spec.placements[].scaleSettings",
+                "spec.placements[].scaleSettings.maxReplicas",
+                "spec.placements[].scaleSettings.minReplicas",
+                "spec.template.metadata.annotations",
+                "spec.template.metadata.labels",
+                "spec.template.spec",
+                "spec.template.spec.runtime",
+                "spec.template.spec.volumes[]",
+            }
+        }
+    ),
 }
 
 
@@ -359,6 +392,8 @@ def test_values_of_markers() -> None:
         (f"{T}.volumes[].configMap.name", ""),
         (f"{T}.{SANDBOX}.env[].valueFrom.configMapKeyRef.name", ""),
         (f"{T}.{SANDBOX}.env[].valueFrom.secretKeyRef.name", ""),
+        (f"{T}.{SANDBOX}.envFrom[].configMapRef.name", ""),
+        (f"{T}.{SANDBOX}.envFrom[].secretRef.name", ""),
         ("status.deployments", 0),
         ("status.placements[].readyReplicas", 0),
     ],
@@ -424,6 +459,7 @@ KEY_ITEMS = {
     "[].*path": "string",
     "[].mode": "int32",
 }
+ENV_SOURCE = {"": "object", ".name": "string", ".optional": "boolean"}
 KEY_REF = {"": "object", ".*key": "string", ".name": "string", ".optional": "boolean"}
 
 
@@ -444,6 +480,9 @@ INSTANCE_SPEC = {
     **below(f"{SANDBOX}.command", {"": "array", "[]": "string"}),
     **below(f"{SANDBOX}.args", {"": "array", "[]": "string"}),
     **below(f"{SANDBOX}.env", {"": "array", "[]": "object", "[].*name": "string"}),
+    **below(f"{SANDBOX}.envFrom", {"": "array", "[]": "object", "[].prefix": "string"}),
+    **below(f"{SANDBOX}.envFrom[].configMapRef", ENV_SOURCE),
+    **below(f"{SANDBOX}.envFrom[].secretRef", ENV_SOURCE),
     **below(f"{SANDBOX}.env[].", {"value": "string", "valueFrom": "object"}),
     **below(f"{SANDBOX}.env[].valueFrom.configMapKeyRef", KEY_REF),
     **below(f"{SANDBOX}.env[].valueFrom.secretKeyRef", KEY_REF),
@@ -587,6 +626,8 @@ FIELDS = {
         "status.networkInterfaces[].assignments.externalIP": "string",
         "status.controller": "object",
         "status.controller.*observedTemplateHash": "string",
+        "status.controller.suspendedObserved": "boolean",
+        "status.suspended": "boolean",
     },
     "WorkloadDeployment": {
         **ROOT,
@@ -600,13 +641,16 @@ FIELDS = {
         **below("spec.template.", TEMPLATE),
         "spec.*scaleSettings": "object",
         **below("spec.scaleSettings.", SCALE_SETTINGS),
+        "spec.replicas": "int32",
         "status": "object",
+        "status.selector": "string",
         **below("status.location", LOCATION),
         **below("status.conditions", CONDITION_FIELDS),
         **below("status.", COUNTER_FIELDS),
         "status.*observedGeneration": "int64",
         "status.observedTemplateGeneration": "int64",
         "status.observedTemplateUID": "string",
+        "status.suspended": "boolean",
     },
     "Workload": {
         **ROOT,
@@ -750,6 +794,31 @@ def test_an_object_before_the_first_write_has_the_status_of_the_specification(
     kind: str,
 ) -> None:
     assert node(kind, "status")["default"] == DEFAULT_STATUS[kind]
+
+
+# --- rules (12.6) ---------------------------------------------------------------------------------
+
+
+ALLOWED_IN_RULES = {"rule", "message", "reason", "fieldPath"}
+
+
+def test_rules_are_entries_with_a_message_and_a_reason_and_compare_with_no_stored_object() -> None:
+    stated = [
+        obj(rule)
+        for _, schema in NODES["Workload"]
+        for rule in items(schema.get("x-kubernetes-validations", []))
+    ]
+    assert len(stated) == 13
+    for rule in stated:
+        assert {"rule", "message", "reason"} <= set(rule) <= ALLOWED_IN_RULES
+        # A copy that another plane makes is no update of what a rule would compare it with.
+        assert "oldSelf" not in str(rule["rule"])
+
+
+def test_a_rule_for_what_is_no_field_is_refused() -> None:
+    stray = {"spec.template.other": (SchemaRule("true", "never"),)}
+    with pytest.raises(UnstructuralSchemaError, match="'other'"):
+        with_rules(schema_of("Workload"), stray)
 
 
 # --- what cannot be a CRD is refused --------------------------------------------------------------

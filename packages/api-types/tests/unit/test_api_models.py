@@ -58,7 +58,7 @@ def refused(document: object, model: type[Model] = Workload) -> MalformedObjectE
 
 def test_fields_we_do_not_know_are_passed_over_when_reading() -> None:
     document = put(workload_document(), "spec.gateway", {"class": "x"})
-    document = put(document, f"{CONTAINER}[0].envFrom", [{"prefix": "A"}])
+    document = put(document, f"{CONTAINER}[0].lifecycle", {"stop": "A"})
     document = put(document, "metadata.managedFields", [{"manager": "kubectl"}])
     document = put(document, "spec.template.metadata.creationTimestamp", None)
     assert Workload.read(document).to_document() == workload_document() | {
@@ -76,11 +76,11 @@ def _template() -> JsonObject:
 
 
 def test_fields_we_do_not_know_are_refused_when_building() -> None:
-    document = put(workload_document(), f"{CONTAINER}[0].envFrom", [])
+    document = put(workload_document(), f"{CONTAINER}[0].lifecycle", {})
     with pytest.raises(MalformedObjectError) as error:
         Workload.build(document)
     assert error.value.problems == (
-        FieldProblem(f"{CONTAINER}[0].envFrom", ProblemKind.FORBIDDEN, "the field is unknown"),
+        FieldProblem(f"{CONTAINER}[0].lifecycle", ProblemKind.FORBIDDEN, "the field is unknown"),
     )
     with pytest.raises(ValidationError):
         LocationReference.model_validate({"name": "a", "namespace": "", "zone": "b"})

@@ -302,3 +302,18 @@ def test_a_fingerprint_rests_on_four_labels_in_their_order() -> None:
 def test_names_with_lone_surrogates_are_named_without_a_traceback() -> None:
     assert names.encode_cluster_name("\ud800" * 60).value.startswith("cluster-h-")
     assert deployment_names("\ud800").plain == "--texas-dfw"
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("compute-cell-dfw-1", "dfw-1"),
+        ("compute-cell-", None),
+        ("compute-cell-DFW", None),
+        ("dfw-1", None),
+        ("other-compute-cell-dfw-1", None),
+    ],
+)
+def test_a_lease_names_its_cell(name: str, cell: str | None) -> None:
+    assert names.parse_cell_lease(name) == cell
+    assert names.parse_cell_lease(names.derive_cell_lease("dfw-1")) == "dfw-1"

@@ -33,7 +33,13 @@ def test_a_policy_is_exactly_the_one_of_the_specification() -> None:
                 "labelSelector": selector,
             }
         ],
-        "placement": {"clusterAffinity": {"labelSelector": selector}},
+        "placement": {
+            "clusterAffinity": {"labelSelector": selector},
+            "clusterTolerations": [
+                {"key": "cluster.karmada.io/not-ready", "operator": "Exists"},
+                {"key": "cluster.karmada.io/unreachable", "operator": "Exists"},
+            ],
+        },
         "conflictResolution": "Overwrite",
     }
 

@@ -48,9 +48,9 @@ def shown() -> set[str]:
     return in_conditions | in_events
 
 
-def test_every_reason_is_shown_somewhere_or_reserved_or_internal() -> None:
+def test_every_reason_is_shown_somewhere_or_internal() -> None:
     internal = {meaning.reason for meaning in MEANINGS.values() if meaning.internal}
-    assert shown() | set(catalogue.RESERVED) | internal == set(MEANINGS)
+    assert shown() | internal == set(MEANINGS)
 
 
 def test_internal_reasons_are_shown_nowhere_and_have_no_rank() -> None:

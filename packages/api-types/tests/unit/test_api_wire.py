@@ -20,11 +20,11 @@ def test_arguments_are_left_as_they_are() -> None:
 
 
 def test_a_status_of_a_newer_release_keeps_what_this_one_does_not_know() -> None:
-    stored: JsonObject = {"replicas": 3, "suspended": True, "observedGeneration": 1}
+    stored: JsonObject = {"replicas": 3, "addedLater": True, "observedGeneration": 1}
     status = WorkloadDeploymentStatus(replicas=4, observed_generation=2)
     ours = [field.alias or name for name, field in type(status).model_fields.items()]
     written = overlay(stored, status.to_document(), owned=ours)
-    assert written["suspended"] is True
+    assert written["addedLater"] is True
     assert (written["replicas"], written["readyReplicas"], written["observedGeneration"]) == (
         4,
         0,

@@ -6,6 +6,9 @@ connection, run a program or read other files are therefore refused anywhere in 
 in the context in use: unverified TLS, a proxy, a plain http server, an auth provider,
 impersonation, a file outside the kubeconfig's own mount, and `exec` unless it was allowed. An
 unknown key is refused too: it might have been a restriction. No error has a value of the file.
+
+A personal file is that of the person who runs the program, as kubectl reads it: there only the
+context in use is judged, since other tools write the others, and files may be anywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
@@ -57,9 +61,18 @@ _DATA_KEYS: Final = frozenset(
     {"certificate-authority-data", "client-certificate-data", "client-key-data"}
 )
 _TEXT_KEYS: Final = frozenset({"cluster", "namespace", "tls-server-name", "token", "user"})
+ANYWHERE: Final = Path("/")
+# Stands for an entry that is not in use: it has no problem.
+_UNUSED: Final[Mapping[str, JsonObject]] = {
+    "contexts": {"name": "", "context": {}},
+    "clusters": {"name": "", "cluster": {"server": "https://unused"}},
+    "users": {"name": "", "user": {}},
+}
 
 
-def load_kubeconfig(path: Path, context: str = "", *, allow_exec: bool = False) -> Access:
+def load_kubeconfig(
+    path: Path, context: str = "", *, allow_exec: bool = False, is_personal: bool = False
+) -> Access:
     """The access of a context of the file; an empty name means its current context.
 
     Raises:
@@ -70,20 +83,78 @@ def load_kubeconfig(path: Path, context: str = "", *, allow_exec: bool = False) 
     from compute_kubeconfig.strict_yaml import read_document
 
     document = read_document(path)
-    problems = list(_find_refused(document, path.parent, allow_exec=allow_exec))
+    judged = _keep_in_use(document, context) if is_personal else document
+    mount = ANYWHERE if is_personal else path.parent
+    problems = list(_find_refused(judged, mount, allow_exec=allow_exec))
     if problems:
         raise FileError(path, problems)
-    return _Chosen(path, document, context).access()
+    return _Chosen(path, document, context, mount).access()
 
 
-# Refused anywhere in the file.
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """The names of a file's contexts; `current` is empty where the file chooses none."""
+
+    current: str = ""
+    names: tuple[str, ...] = ()
 
 
-def _find_refused(document: JsonObject, mount: Path, *, allow_exec: bool) -> Iterator[Problem]:
+def load_contexts(path: Path, *, allow_exec: bool = False, is_personal: bool = False) -> Contexts:
+    """The contexts of a file that `load_kubeconfig` accepts; raises as it does.
+
+    Of a personal file, what is wrong with one context is an error of `load_kubeconfig` alone.
+    """
+    from compute_kubeconfig.strict_yaml import read_document  # as in `load_kubeconfig`
+
+    document = read_document(path)
+    if is_personal:
+        problems = list(_find_misshapen(document))
+    else:
+        problems = list(_find_refused(document, path.parent, allow_exec=allow_exec))
+    if problems:
+        raise FileError(path, problems)
+    contexts = tuple(_text(one, "name") for one in _named(document, "contexts"))
+    return Contexts(_text(document, "current-context"), contexts)
+
+
+def _keep_in_use(document: JsonObject, context: str) -> JsonObject:
+    """The file with the context in use, its cluster and its user alone, each in its old place."""
+    name = context or _text(document, "current-context")
+    chosen = [one for one in _named(document, "contexts") if one.get("name") == name]
+    members: JsonObject = _object(chosen[0], "context") if chosen else {}
+    wanted = {
+        "contexts": name,
+        "clusters": _text(members, "cluster"),
+        "users": _text(members, "user"),
+    }
+    kept: JsonObject = dict(document)
+    for group, kept_name in wanted.items():
+        entries = document.get(group)
+        if isinstance(entries, list):
+            kept[group] = [
+                one if not isinstance(one, dict) or one.get("name") == kept_name else _UNUSED[group]
+                for one in entries
+            ]
+    return kept
+
+
+def _named(document: JsonObject, group: str) -> list[JsonObject]:
+    entries = document.get(group)
+    return [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+
+
+# Refused anywhere in the file, or in what is in use of a personal one.
+
+
+def _find_misshapen(document: JsonObject) -> Iterator[Problem]:
     if not isinstance(document.get("current-context"), str | None):
         yield Problem("current-context", "must be text")
     for group, member in _MEMBERS.items():
         yield from _refused_in_group(document, group, member)
+
+
+def _find_refused(document: JsonObject, mount: Path, *, allow_exec: bool) -> Iterator[Problem]:
+    yield from _find_misshapen(document)
     for place, context in _entries(document, "contexts"):
         yield from _refused_texts(place, context)
     for place, cluster in _entries(document, "clusters"):
@@ -193,7 +264,7 @@ def _refused_files(place: str, entry: JsonObject, mount: Path) -> Iterator[Probl
         value = entry[key]
         if not isinstance(value, str):
             yield Problem(f"{place}.{key}", "must be a path")
-        elif value and (reason := why_not_inside(mount, value)):
+        elif value and mount != ANYWHERE and (reason := why_not_inside(mount, value)):
             yield Problem(f"{place}.{key}", reason)
     for key in sorted(entry.keys() & _DATA_KEYS):
         decoded = _decode_data(entry[key])
@@ -213,8 +284,9 @@ def _decode_data(value: Json) -> bytes | None:
 class _Chosen:
     """One context of a file that passed the checks above, with its cluster and user."""
 
-    def __init__(self, path: Path, document: JsonObject, context: str) -> None:
+    def __init__(self, path: Path, document: JsonObject, context: str, mount: Path) -> None:
         self._path = path
+        self._mount = mount
         self._document = document
         name = context or _text(document, "current-context")
         if not name:
@@ -256,7 +328,7 @@ class _Chosen:
         return self._file(name, path) if path else None
 
     def _file(self, field: str, path: str) -> MountedFile:
-        return MountedFile(self._path.parent, self._path.parent / path, field)
+        return MountedFile(self._mount, self._path.parent / path, field)
 
     def _command(self, plugin: JsonObject) -> ExecCommand | None:
         if not plugin:

@@ -8,7 +8,7 @@ import pytest
 from kubeconfig_builders import CANARY, PLUGIN_API, Mount, in_base64
 
 from compute_kubeconfig.access import ExecCommand, load_in_cluster, read_material
-from compute_kubeconfig.kubeconfig import load_kubeconfig
+from compute_kubeconfig.kubeconfig import load_contexts, load_kubeconfig
 from compute_kubeconfig.mounted_files import MAX_FILE_BYTES, MountedFile
 from compute_kubeconfig.problems import FileError, UnreadableFileError
 
@@ -446,3 +446,50 @@ def test_a_pod_without_its_token_gets_an_error_with_the_path(tmp_path: Path) -> 
 
     with pytest.raises(UnreadableFileError, match="token: cannot be read"):
         load_in_cluster(environ, tmp_path)
+
+
+# --- personal files -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def personal(tmp_path: Path) -> Path:
+    """A file such as minikube and others write together: certificates elsewhere, and a context that
+    an operator must not use.
+    """
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "token").write_text(CANARY)
+    (tmp_path / "home").mkdir()
+    path = tmp_path / "home" / "config"
+    path.write_text(
+        f"""
+        current-context: mine
+        contexts:
+        - {{name: other, context: {{cluster: loose, user: old}}}}
+        - {{name: mine, context: {{cluster: c, user: u}}}}
+        clusters:
+        - {{name: loose, cluster: {{server: "http://dev", insecure-skip-tls-verify: true}}}}
+        - {{name: c, cluster: {{server: "https://milo"}}}}
+        users:
+        - {{name: old, user: {{auth-provider: {{name: x}}, as: root}}}}
+        - {{name: u, user: {{tokenFile: "{tmp_path}/elsewhere/token"}}}}
+        """
+    )
+    return path
+
+
+def test_of_a_personal_file_only_the_context_in_use_is_judged(personal: Path) -> None:
+    assert load_contexts(personal, is_personal=True).names == ("other", "mine")
+    access = load_kubeconfig(personal, is_personal=True)
+    assert access.server == "https://milo"
+    assert read_material(access).token == CANARY
+    with pytest.raises(FileError) as refused:
+        load_kubeconfig(personal, "other", is_personal=True)
+    assert "clusters[0].cluster.insecure-skip-tls-verify" in str(refused.value)
+    assert "users[0].user.as" in str(refused.value)
+
+
+def test_the_same_file_is_refused_to_a_service(personal: Path) -> None:
+    with pytest.raises(FileError, match="is outside"):
+        load_kubeconfig(personal)
+    with pytest.raises(FileError, match="insecure-skip-tls-verify"):
+        load_contexts(personal)

@@ -8,7 +8,7 @@ reads them.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from compute_api_types.labels import TOPOLOGY_CITY_CODE
 from compute_api_types.meta import API_VERSION, ObjectMeta, Resource
@@ -39,10 +39,26 @@ class ClusterAffinity(Model):
     label_selector: LabelSelector | None = None
 
 
+class ClusterToleration(Model):
+    """A taint of Clusters that does not keep a policy from delivering, with any effect."""
+
+    key: str
+    operator: str = "Exists"
+
+
+# Karmada taints a Cluster that it cannot reach with one of these. A toleration without effect and
+# without seconds lets new deployments be scheduled there, and makes an eviction for it impossible.
+TOLERATED: Final = (
+    ClusterToleration(key="cluster.karmada.io/not-ready"),
+    ClusterToleration(key="cluster.karmada.io/unreachable"),
+)
+
+
 class PolicyPlacement(Model):
     """Where a policy delivers."""
 
     cluster_affinity: ClusterAffinity | None = None
+    cluster_tolerations: PlainList[ClusterToleration] | None = None
 
 
 class PropagationPolicySpec(Model):
@@ -61,7 +77,10 @@ class PropagationPolicySpec(Model):
         )
         return cls(
             resource_selectors=(taken,),
-            placement=PolicyPlacement(cluster_affinity=ClusterAffinity(label_selector=selector)),
+            placement=PolicyPlacement(
+                cluster_affinity=ClusterAffinity(label_selector=selector),
+                cluster_tolerations=TOLERATED,
+            ),
             # A rebuilt hub takes its own copies over again.
             conflict_resolution="Overwrite",
         )

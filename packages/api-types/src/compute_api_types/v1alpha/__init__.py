@@ -37,9 +37,11 @@ if TYPE_CHECKING:
         NetworkReference,
     )
     from compute_api_types.v1alpha.runtime import (
+        ConfigMapEnvSource,
         ConfigMapKeyRef,
         Container,
         ContainerResources,
+        EnvFromSource,
         EnvSource,
         EnvVar,
         FieldRef,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
         NamedPort,
         ResourceFieldRef,
         SandboxRuntime,
+        SecretEnvSource,
         SecretKeyRef,
         VirtualMachineRuntime,
         VolumeAttachment,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Condition",
+    "ConfigMapEnvSource",
     "ConfigMapKeyRef",
     "ConfigMapSource",
     "Container",
@@ -97,6 +101,7 @@ __all__ = [
     "DiskSource",
     "DiskSpec",
     "DiskTemplate",
+    "EnvFromSource",
     "EnvSource",
     "EnvVar",
     "FieldRef",
@@ -134,6 +139,7 @@ __all__ = [
     "SandboxRuntime",
     "ScaleSettings",
     "SchedulingGate",
+    "SecretEnvSource",
     "SecretKeyRef",
     "SecretSource",
     "TemplateMeta",
@@ -178,9 +184,11 @@ _HOMES: Final = {
         "NetworkReference",
     ),
     "v1alpha.runtime": (
+        "ConfigMapEnvSource",
         "ConfigMapKeyRef",
         "Container",
         "ContainerResources",
+        "EnvFromSource",
         "EnvSource",
         "EnvVar",
         "FieldRef",
@@ -190,6 +198,7 @@ _HOMES: Final = {
         "NamedPort",
         "ResourceFieldRef",
         "SandboxRuntime",
+        "SecretEnvSource",
         "SecretKeyRef",
         "VirtualMachineRuntime",
         "VolumeAttachment",

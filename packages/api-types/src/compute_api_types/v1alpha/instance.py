@@ -113,6 +113,10 @@ class InstanceControllerStatus(Model):
     """What the provider has realised."""
 
     observed_template_hash: str = Field(description="The template hash it realised.")
+    suspended_observed: bool | None = Field(
+        default=None,
+        description="True once nothing of a suspended instance runs; absent where not reported.",
+    )
 
 
 class InstanceStatus(Model):
@@ -126,6 +130,11 @@ class InstanceStatus(Model):
     )
     controller: InstanceControllerStatus | None = Field(
         default=None, description="What the provider has realised; absent means nothing yet."
+    )
+    suspended: bool | None = Field(
+        default=None,
+        description="True while its project is suspended: a provider stops what runs and keeps the "
+        "instance; absent means false.",
     )
 
     @classmethod

@@ -118,6 +118,40 @@ class EnvVar(Model):
     )
 
 
+class ConfigMapEnvSource(Model):
+    """All keys of a ConfigMap as variables."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: Annotated[str, FilledBySchema("")] | None = Field(
+        default=None, description="The ConfigMap, in the namespace of the Workload."
+    )
+    optional: bool | None = Field(default=None, description="Whether the ConfigMap may be missing.")
+
+
+class SecretEnvSource(Model):
+    """All keys of a Secret as variables."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: Annotated[str, FilledBySchema("")] | None = Field(
+        default=None, description="The Secret, in the namespace of the Workload."
+    )
+    optional: bool | None = Field(default=None, description="Whether the Secret may be missing.")
+
+
+class EnvFromSource(Model):
+    """A source of several variables; one of the two is set."""
+
+    prefix: str | None = Field(
+        default=None, description="What each key gets in front to become a variable."
+    )
+    config_map_ref: ConfigMapEnvSource | None = Field(
+        default=None, description="All keys of a ConfigMap."
+    )
+    secret_ref: SecretEnvSource | None = Field(default=None, description="All keys of a Secret.")
+
+
 class VolumeAttachment(Model):
     """A volume in use."""
 
@@ -147,6 +181,9 @@ class Container(Model):
         default=None, description="Replaces the image's arguments; tokens, no shell."
     )
     env: KeyedList[EnvVar] | None = Field(default=None, description="Environment variables.")
+    env_from: PlainList[EnvFromSource] | None = Field(
+        default=None, description="ConfigMaps and Secrets whose keys become variables."
+    )
     resources: ContainerResources | None = Field(
         default=None, description="What the container gets; not allowed for now."
     )

@@ -18,7 +18,9 @@ ORDERED_READY: Final = "OrderedReady"
 class MetricTarget(Model):
     """When to scale; exactly one is set."""
 
-    value: QuantityText | None = Field(default=None, description="The value as a whole.")
+    value: QuantityText | None = Field(
+        default=None, description="Not usable: no autoscaler scales by a total."
+    )
     average_value: QuantityText | None = Field(default=None, description="The value per instance.")
     average_utilization: Int32 | None = Field(
         default=None, description="Per cent of what an instance has."
@@ -28,7 +30,7 @@ class MetricTarget(Model):
 class ResourceMetric(Model):
     """A resource to scale by."""
 
-    name: str = Field(description="The resource; cpu is the only one.")
+    name: str = Field(description="The resource: cpu or memory.")
     target: MetricTarget = Field(description="When to scale.")
 
 
@@ -42,9 +44,13 @@ class ScaleSettings(Model):
     """How many instances run in each city."""
 
     min_replicas: Int32 = Field(description="The number that runs, from 1 to 1000.")
-    max_replicas: Int32 | None = Field(default=None, description="Stored and not acted on yet.")
+    max_replicas: Int32 | None = Field(
+        default=None,
+        description="With metrics, the largest number that load makes run, from minReplicas to "
+        "1000; each city decides for itself.",
+    )
     metrics: PlainList[Metric] | None = Field(
-        default=None, description="What to scale by; stored and not acted on yet."
+        default=None, description="What to scale by, with maxReplicas."
     )
     instance_management_policy: (
         Annotated[str, FilledBySchema(ORDERED_READY, required=True)] | None

@@ -40,6 +40,11 @@ class WorkloadDeploymentSpec(Model):
     city_code: str = Field(description="The city; never changes.")
     template: InstanceTemplate = Field(description="What its instances are made from.")
     scale_settings: ScaleSettings = Field(description="How many instances run.")
+    replicas: Annotated[int, Integer(32, minimum=0)] | None = Field(
+        default=None,
+        description="Of a cell alone: how many instances its autoscaler asks for, written through "
+        "the scale subresource; no meaning without maxReplicas and metrics.",
+    )
 
 
 class WorkloadDeploymentStatus(Model):
@@ -75,6 +80,14 @@ class WorkloadDeploymentStatus(Model):
         serialization_alias="observedTemplateUID",
         description="The UID of the hub deployment this status belongs to, empty while the cell's "
         "copy is being deleted; no meaning in a project.",
+    )
+    selector: str | None = Field(
+        default=None,
+        description="Of a cell alone: label selector of the Pods of an autoscaled deployment.",
+    )
+    suspended: bool | None = Field(
+        default=None,
+        description="True once its cell has suspended it; absent means false.",
     )
 
     @classmethod

@@ -4,8 +4,9 @@ Pure functions for the admission webhook and any other caller that checks a Work
 stored. They use no server and no model, never raise on a document, and bound their results. In the
 order of their use:
 
-    needs_locations, networks_to_review   which facts the caller must read
-    review_workload                       errors, none, or CannotDecide
+    needs_locations, networks_to_review, references_to_review
+                                          which facts the caller must read
+    review_workload, review_deployment    errors, none, or CannotDecide
     derive_denial                         errors → the refusal on the wire
     warnings                              warnings of an admitted object
 """
@@ -26,14 +27,18 @@ from compute_api_types.validation.facts import (
 )
 from compute_api_types.validation.requests import NO_PROJECT, parse_project
 from compute_api_types.validation.review import (
+    DATA_NOT_DELIVERED,
     MOST_ERRORS,
     needs_locations,
     networks_to_review,
+    references_to_review,
+    review_deployment,
     review_workload,
     warnings,
 )
 
 __all__ = [
+    "DATA_NOT_DELIVERED",
     "MOST_ERRORS",
     "NETWORKING_OFF",
     "NO_PROJECT",
@@ -55,6 +60,8 @@ __all__ = [
     "needs_locations",
     "networks_to_review",
     "parse_project",
+    "references_to_review",
+    "review_deployment",
     "review_workload",
     "warnings",
 ]

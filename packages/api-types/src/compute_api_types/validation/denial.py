@@ -43,6 +43,7 @@ class Denial:
     causes: tuple[Cause, ...]
     reason: str = INVALID
     code: int = UNPROCESSABLE
+    kind: str = KIND
 
     def as_status(self) -> dict[str, Json]:
         """The `status` of an AdmissionResponse."""
@@ -55,11 +56,11 @@ class Denial:
             "message": self.message,
             "reason": self.reason,
             "code": self.code,
-            "details": {"name": self.name, "group": GROUP, "kind": KIND, "causes": causes},
+            "details": {"name": self.name, "group": GROUP, "kind": self.kind, "causes": causes},
         }
 
 
-def derive_denial(document: Document, errors: Sequence[FieldError]) -> Denial:
+def derive_denial(document: Document, errors: Sequence[FieldError], *, kind: str = KIND) -> Denial:
     """The refusal of a document for these errors; there must be one at least."""
     shown = errors[:MOST_ERRORS]
     texts = [error.text for error in shown]
@@ -69,6 +70,7 @@ def derive_denial(document: Document, errors: Sequence[FieldError]) -> Denial:
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return Denial(
         name=name,
-        message=f"{KIND}.{GROUP} {quote(name)} is invalid: {listed}",
+        message=f"{kind}.{GROUP} {quote(name)} is invalid: {listed}",
         causes=tuple(Cause(error.kind.value, error.body, error.path.text) for error in shown),
+        kind=kind,
     )

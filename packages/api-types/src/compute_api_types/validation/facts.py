@@ -25,7 +25,7 @@ SERVER_ERROR: Final = 500
 
 
 class Review(Enum):
-    """The answer to one SubjectAccessReview for the verb `use` on a network."""
+    """The answer to one SubjectAccessReview: `use` of a network, `get` of a ConfigMap or Secret."""
 
     ALLOWED = auto()
     DENIED = auto()
@@ -50,11 +50,16 @@ Reviews: TypeAlias = "Mapping[str, Review] | Literal[Unknown.NETWORKING_OFF]"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known on the plane of the request; a network without a review counts as failed."""
+    """What is known on the plane of the request; whatever has no review counts as failed.
+
+    `data_reviews` is by token, as `Secret/db`; None where referenced data is not delivered, so that
+    rules 70–79 do not apply.
+    """
 
     project: str
     cities: Cities = UNREAD
     reviews: Reviews = field(default_factory=dict[str, Review])
+    data_reviews: Mapping[str, Review] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class CannotDecide:
 def derive_unavailable(project: str) -> CannotDecide:
     """The project is not engaged on this replica, or its Locations cannot be read."""
     return CannotDecide(f"project {quote(project)} is not available for admission yet, try again")
+
+
+def derive_unreviewed(reference: str) -> CannotDecide:
+    """The right to read a ConfigMap or Secret, given as token, could not be checked."""
+    return CannotDecide(f"your right to read {quote(reference)} could not be checked, try again")
 
 
 def derive_city_codes(locations: Iterable[Document]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Rules 49, 64, 65 and 50–56: how many instances run, and the metrics stored for later."""
+"""Rules 49, 64, 68, 65, 50–56 and 67: how many instances run, and by which metrics."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 _MOST_REPLICAS: Final = 1000
 POLICY: Final = "OrderedReady"
-METRIC: Final = "cpu"
+METRICS: Final = ("cpu", "memory")
 # The order decides which one is too many when several are set.
-_TARGETS: Final = ("value", "averageValue", "averageUtilization")
+_TARGETS: Final = ("averageValue", "averageUtilization")
+_INSTEAD: Final = "use averageValue or averageUtilization"
 
 
 def review_scale_settings(settings: Node) -> Errors:
@@ -27,6 +28,9 @@ def review_scale_settings(settings: Node) -> Errors:
         yield invalid(settings.path.field("minReplicas"), least, detail)
     elif most is not None and most < least:  # 64
         detail = "must not be less than minReplicas"
+        yield invalid(settings.path.field("maxReplicas"), most, detail)
+    if most is not None and most > _MOST_REPLICAS:  # 68
+        detail = f"must be at most {_MOST_REPLICAS}"
         yield invalid(settings.path.field("maxReplicas"), most, detail)
     policy = settings.text("instanceManagementPolicy")
     if policy not in {"", POLICY}:  # 65
@@ -43,30 +47,35 @@ def _review_metrics(settings: Node) -> Errors:
         if resource is None:  # 51
             yield required(metric.path.field("resource"), "a metric is about a resource")
             continue
-        if resource.text("name") != METRIC:  # 52
-            yield not_supported(resource.path.field("name"), resource.text("name"), [METRIC])
+        if resource.text("name") not in METRICS:  # 52
+            yield not_supported(resource.path.field("name"), resource.text("name"), METRICS)
         yield from _review_target(resource.section("target"))
 
 
 def _review_target(target: Node) -> Errors:
+    # 67: an autoscaler takes a total of a resource, and never scales by it.
+    has_total = target.has("value")
+    if has_total:
+        yield forbidden(target.path.field("value"), _INSTEAD)
     present = [name for name in _TARGETS if target.has(name)]
-    if not present:  # 56
-        yield required(target.path, f"must have one of {', '.join(_TARGETS)}")
+    if not present:
+        if not has_total:  # 56
+            yield required(target.path, f"must have one of {', '.join(_TARGETS)}")
         return
     first, *others = present
     if first == "averageUtilization":
         yield from _review_utilization(target)
     else:
-        yield from _review_amount(target, first)
+        yield from _review_average(target)
     for other in others:  # 53
         yield forbidden(target.path.field(other), "a metric has exactly one target")
 
 
-def _review_amount(target: Node, name: str) -> Errors:
-    amount = target.amount(name)
+def _review_average(target: Node) -> Errors:
+    amount = target.amount("averageValue")
     # Text that is no quantity has been reported with the types.
     if amount is not None and amount.exact <= 0:  # 54
-        yield invalid(target.path.field(name), amount, "must be greater than 0")
+        yield invalid(target.path.field("averageValue"), amount, "must be greater than 0")
 
 
 def _review_utilization(target: Node) -> Errors:

@@ -71,21 +71,42 @@ _DISK_SPEC: Final = Fields(
         ),
     }
 )
+_ITEMS: Final = Elements(Fields({"key": TEXT, "path": TEXT, "mode": INTEGER}), named=False)
+_KEY: Final = Fields({"name": TEXT, "key": TEXT})
+_NAMED: Final = Fields({"name": TEXT})
 _VOLUME: Final = Fields(
     {
         "name": TEXT,
         "disk": Fields({"deviceName": TEXT, "template": Fields({"spec": _DISK_SPEC})}),
-        "configMap": Fields(
-            {"name": TEXT, "defaultMode": INTEGER, "items": Elements(ANY_OBJECT, named=False)}
-        ),
-        "secret": ANY_OBJECT,
+        "configMap": Fields({"name": TEXT, "defaultMode": INTEGER, "items": _ITEMS}),
+        "secret": Fields({"secretName": TEXT, "defaultMode": INTEGER, "items": _ITEMS}),
     }
+)
+_ENVIRONMENT: Final = Elements(
+    Fields(
+        {
+            "name": TEXT,
+            "valueFrom": Fields(
+                {
+                    "configMapKeyRef": _KEY,
+                    "secretKeyRef": _KEY,
+                    "fieldRef": ANY_OBJECT,
+                    "resourceFieldRef": ANY_OBJECT,
+                }
+            ),
+        }
+    )
+)
+_ENVIRONMENT_FROM: Final = Elements(
+    Fields({"prefix": TEXT, "configMapRef": _NAMED, "secretRef": _NAMED}), named=False
 )
 _CONTAINER: Final = Fields(
     {
         "name": TEXT,
         "image": TEXT,
         "resources": ANY_OBJECT,
+        "env": _ENVIRONMENT,
+        "envFrom": _ENVIRONMENT_FROM,
         "volumeAttachments": _ATTACHMENTS,
         "ports": _PORTS,
     }
@@ -96,7 +117,7 @@ _RUNTIME: Final = Fields(
         "sandbox": Fields(
             {
                 "containers": Elements(_CONTAINER),
-                "imagePullSecrets": Elements(Fields({"name": TEXT})),
+                "imagePullSecrets": Elements(_NAMED),
             }
         ),
         "virtualMachine": Fields({"volumeAttachments": _ATTACHMENTS, "ports": _PORTS}),

@@ -19,13 +19,14 @@ _LARGEST_MODE: Final = 0o777
 _SOURCES: Final = ("disk", "configMap", "secret")
 
 
-def review_volumes(template_spec: Node) -> Errors:
+def review_volumes(template_spec: Node, *, allows_items: bool = False) -> Errors:
+    """`allows_items` lifts rule 18, where referenced data is delivered."""
     attached = attached_volume_names(template_spec)
     device_names: set[str] = set()
     names: set[str] = set()
     for volume in template_spec.elements("volumes"):
         yield from _review_device_name(volume, device_names)
-        yield from _review_sources(volume)
+        yield from _review_sources(volume, allows_items=allows_items)
         yield from review_name(volume, "a volume is attached by its name")  # 20
         yield from _review_use(volume, names, attached)
 
@@ -39,7 +40,7 @@ def _review_device_name(volume: Node, seen: set[str]) -> Errors:
     seen.add(device_name)
 
 
-def _review_sources(volume: Node) -> Errors:
+def _review_sources(volume: Node, *, allows_items: bool) -> Errors:
     present = [source for source in _SOURCES if volume.has(source)]
     if not present:  # 19
         yield required(volume.path, "must have one of disk, configMap or secret")
@@ -49,21 +50,21 @@ def _review_sources(volume: Node) -> Errors:
         case "disk":
             yield from review_disk(first)
         case "configMap":
-            yield from _review_config_map(first)
+            yield from _review_config_map(first, allows_items=allows_items)
         case _:
-            pass  # a secret is accepted as it is (12.4)
+            pass  # rules 70–73, where referenced data is delivered (12.4)
     for other in others:  # 15
         yield forbidden(other.path, "a volume has exactly one source")
 
 
-def _review_config_map(source: Node) -> Errors:
+def _review_config_map(source: Node, *, allows_items: bool) -> Errors:
     if not source.text("name"):  # 16
         yield required(source.path.field("name"), "the ConfigMap to read")
     mode = source.integer("defaultMode")
     if mode is not None and not 0 <= mode <= _LARGEST_MODE:  # 17
         detail = "must be between 0 and 511 (octal 0777)"
         yield invalid(source.path.field("defaultMode"), mode, detail)
-    if as_list(source.content.get("items")):  # 18
+    if as_list(source.content.get("items")) and not allows_items:  # 18
         yield forbidden(source.path.field("items"), "all keys of the ConfigMap are used")
 
 

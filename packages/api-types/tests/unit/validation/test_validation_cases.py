@@ -139,12 +139,12 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
             "sandbox",
             a_metric(value=50, averageValue=50, averageUtilization=50),
             (
-                "Forbidden M[0].resource.target.averageValue",
+                "Forbidden M[0].resource.target.value",
                 "Forbidden M[0].resource.target.averageUtilization",
             ),
         ),
     ),
-    12: (Case("sandbox", a_metric(value=-1), (f"Invalid {CPU}.target.value",)),),
+    12: (Case("sandbox", a_metric(value=-1), (f"Forbidden {CPU}.target.value",)),),
     13: (Case("sandbox", a_metric(averageValue=-1), (f"Invalid {CPU}.target.averageValue",)),),
     14: (
         Case(
@@ -249,7 +249,7 @@ CASES: Final[Mapping[int, tuple[Case, ...]]] = {
         Case(
             "sandbox",
             {
-                **a_metric(value=50),
+                **a_metric(averageValue=50),
                 "P[0].scaleSettings.minReplicas": 2,
                 "P[0].scaleSettings.maxReplicas": 1,
             },

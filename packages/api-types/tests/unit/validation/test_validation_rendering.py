@@ -199,16 +199,11 @@ def test_what_cannot_be_decided_names_the_project() -> None:
     assert UNREAD is Facts("acme").cities
 
 
-def test_max_replicas_is_answered_with_a_warning(build: Build) -> None:
-    assert warnings(build("sandbox", {})) == ()
-    assert warnings({"spec": {"placements": [{"scaleSettings": {"maxReplicas": "2"}}]}}) == ()
+def test_max_replicas_is_admitted_without_a_warning(build: Build) -> None:
     document = build(
         "sandbox", {"P[1]": {"name": "b", "scaleSettings": {"minReplicas": 1, "maxReplicas": 2}}}
     )
-    path = "spec.placements[1].scaleSettings.maxReplicas"
-    assert warnings(document) == (
-        f"{path}: stored, but not acted on yet: minReplicas instances run",
-    )
+    assert warnings(document) == ()
 
 
 def test_city_codes_come_from_locations_and_must_be_label_values() -> None:

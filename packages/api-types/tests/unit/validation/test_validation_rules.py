@@ -571,23 +571,21 @@ RULES: Final[Mapping[int, Mapping[str, Example]]] = {
     },
     52: {
         "another resource": sandbox(
-            {**with_target(value=1), "M[0].resource.name": "memory"},
+            {**with_target(averageValue=1), "M[0].resource.name": "disk"},
             "NotSupported M[0].resource.name",
-        )
+        ),
+        "memory": sandbox({**with_target(averageValue="512Mi"), "M[0].resource.name": "memory"}),
     },
     53: {
         "a second target is not checked": sandbox(
-            with_target(value=1, averageValue=-1), f"Forbidden {TARGET}.averageValue"
-        ),
-        "averageValue and averageUtilization": sandbox(
             with_target(averageValue=1, averageUtilization=-1),
             f"Forbidden {TARGET}.averageUtilization",
         ),
     },
     54: {
-        "zero": sandbox(with_target(value="0"), f"Invalid {TARGET}.value"),
+        "zero": sandbox(with_target(averageValue="0"), f"Invalid {TARGET}.averageValue"),
         "negative": sandbox(with_target(averageValue="-1m"), f"Invalid {TARGET}.averageValue"),
-        "as little as there is": sandbox(with_target(value="1n")),
+        "as little as there is": sandbox(with_target(averageValue="1n")),
         "an average": sandbox(with_target(averageValue="500m")),
     },
     55: {
@@ -666,16 +664,13 @@ RULES: Final[Mapping[int, Mapping[str, Example]]] = {
     },
     64: {
         "less": sandbox(
-            {**with_target(value=1), f"{SETTINGS}.minReplicas": 3},
+            {**with_target(averageValue=1), f"{SETTINGS}.minReplicas": 3},
             f"Invalid {SETTINGS}.maxReplicas",
         ),
-        "equal": sandbox({**with_target(value=1), f"{SETTINGS}.minReplicas": 2}),
+        "equal": sandbox({**with_target(averageValue=1), f"{SETTINGS}.minReplicas": 2}),
         "49 is said alone": sandbox(
-            {**with_target(value=1), f"{SETTINGS}.minReplicas": 1001},
+            {**with_target(averageValue=1), f"{SETTINGS}.minReplicas": 1001},
             f"Invalid {SETTINGS}.minReplicas",
-        ),
-        "as many as there can be": sandbox(
-            {**with_target(value=1), f"{SETTINGS}.maxReplicas": 2**31 - 1}
         ),
     },
     65: {
@@ -692,6 +687,101 @@ RULES: Final[Mapping[int, Mapping[str, Example]]] = {
             {"C.env": [{"name": "E", "value": "x" * 200_000}]}, "Forbidden T"
         ),
     },
+    67: {
+        "alone": sandbox(with_target(value=1), f"Forbidden {TARGET}.value"),
+        "the other one is checked": sandbox(
+            with_target(value=1, averageValue=-1),
+            f"Forbidden {TARGET}.value",
+            f"Invalid {TARGET}.averageValue",
+        ),
+    },
+    68: {
+        "as many as there can be": sandbox(
+            {**with_target(averageValue=1), f"{SETTINGS}.maxReplicas": 1000}
+        ),
+        "one more": sandbox(
+            {**with_target(averageValue=1), f"{SETTINGS}.maxReplicas": 1001},
+            f"Invalid {SETTINGS}.maxReplicas",
+        ),
+        "whatever 49 finds": sandbox(
+            {
+                **with_target(averageValue=1),
+                f"{SETTINGS}.minReplicas": 0,
+                f"{SETTINGS}.maxReplicas": 1001,
+            },
+            f"Invalid {SETTINGS}.minReplicas",
+            f"Invalid {SETTINGS}.maxReplicas",
+        ),
+    },
+    69: {
+        "labels and annotations, sorted": sandbox(
+            {
+                "T.metadata.labels": {"b#": "", "a|b": "", "app": "web"},
+                "T.metadata.annotations[example.net/a@b]": "x",
+            },
+            "Invalid T.metadata.labels[a|b]",
+            "Invalid T.metadata.labels[b#]",
+            "Invalid T.metadata.annotations[example.net/a@b]",
+        ),
+        "of a disk": sandbox(
+            {
+                **with_disk(),
+                f"{DISK}.template.metadata": {"labels": {"a*": ""}, "annotations": {"a?": ""}},
+                f"{SIZE}.requests[a|b]": "1",
+            },
+            f"Invalid {DISK}.template.metadata.labels[a*]",
+            f"Invalid {DISK}.template.metadata.annotations[a?]",
+            f"Invalid {SIZE}.requests[a|b]",
+        ),
+        "where the map itself is forbidden": sandbox(
+            {
+                "S.runtime.resources.requests": {"a|b": "1"},
+                "C.resources": {"requests": {"a|b": "1"}, "limits": {"a|b": "1"}},
+            },
+            "Invalid S.runtime.resources.requests[a|b]",
+            "Invalid C.resources.requests[a|b]",
+            "Invalid C.resources.limits[a|b]",
+            "Forbidden S.runtime.resources.requests",
+            "Forbidden C.resources",
+        ),
+        "qualified names": sandbox(
+            {
+                "T.metadata.labels": {
+                    "a": "",
+                    f"{'a' * 63}": "",
+                    f"example.net/A_b.c-{'d' * 50}": "",
+                }
+            }
+        ),
+        "no qualified names": sandbox(
+            {"T.metadata.labels": {"": "", "a/b/c": "", "a" * 64: "", "A/b": "", "a/": ""}},
+            "Invalid T.metadata.labels[]",
+            "Invalid T.metadata.labels[A/b]",
+            "Invalid T.metadata.labels[a/]",
+            "Invalid T.metadata.labels[a/b/c]",
+            f"Invalid T.metadata.labels[{'a' * 64}]",
+        ),
+    },
+}
+
+# What no autoscaler, or no copy in a cell, could make use of.
+NOT_SCALABLE: Final[Mapping[str, Example]] = {
+    "a total": sandbox(with_target(value=1), f"Forbidden {TARGET}.value"),
+    "an unknown metric": sandbox(
+        {**with_target(averageValue=1), "M[0].resource.name": "disk"},
+        "NotSupported M[0].resource.name",
+    ),
+    "bounds the wrong way round": sandbox(
+        {**with_target(averageValue=1), f"{SETTINGS}.minReplicas": 3},
+        f"Invalid {SETTINGS}.maxReplicas",
+    ),
+    "more than 1000": sandbox(
+        {**with_target(averageValue=1), f"{SETTINGS}.maxReplicas": 1001},
+        f"Invalid {SETTINGS}.maxReplicas",
+    ),
+    "a map key that Karmada splits": sandbox(
+        {"T.metadata.labels[a|b]": ""}, "Invalid T.metadata.labels[a|b]"
+    ),
 }
 
 # Everything that 12.4 accepts on purpose, in one document.
@@ -727,6 +817,21 @@ def test_the_rule_finds_what_it_must_and_nothing_else(
         for name, example in examples.items()
     }
     assert outcomes == {name: spell(example.expected) for name, example in examples.items()}
+
+
+@pytest.mark.spec("AS-17")
+@pytest.mark.parametrize("name", NOT_SCALABLE)
+def test_settings_that_cannot_be_autoscaled_are_refused_and_stay_editable_where_stored(
+    name: str,
+    build: Callable[[str, Mapping[str, Json]], Document],
+    judge: Callable[[Document, Document | None, Facts], list[str] | CannotDecide],
+    spell: Callable[[tuple[str, ...]], list[str]],
+) -> None:
+    example = NOT_SCALABLE[name]
+    wanted = build(example.start, example.changes)
+    assert judge(wanted, None, example.facts) == spell(example.expected)
+    edited = build(example.start, {**example.changes, "C.image": "registry.example.net/new:2"})
+    assert judge(edited, wanted, example.facts) == []
 
 
 def test_what_is_deliberately_accepted_is_accepted(
@@ -793,4 +898,4 @@ def test_every_rule_of_the_specification_has_a_test() -> None:
     rows = re.findall(r"^\| ([0-9, ]+) \|", section, re.MULTILINE)
     numbers = [int(number) for row in rows for number in row.split(",")]
     assert sorted(numbers) == sorted(RULES)
-    assert len(numbers) == 66
+    assert len(numbers) == 69

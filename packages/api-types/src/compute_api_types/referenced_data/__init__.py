@@ -1,0 +1,1 @@
+"""ConfigMaps and Secrets that a template names (`docs/spec/referenced-data.md`)."""
