@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 import pytest
 from simulated_operators.on_demand import (
+    CACHED,
+    IN_USE,
     NEEDED,
     OTHER,
     PROJECT,
@@ -24,8 +26,9 @@ from simulated_operators.on_demand import (
 from compute_operator_kit.cache.lister import ServingState
 from compute_operator_kit.client.rest import StreamingResponse, Transport
 from compute_operator_kit.core.errors import InvariantError
+from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import Kind, Role
-from compute_operator_kit.core.objects import Unreadable
+from compute_operator_kit.core.objects import Metadata, Unreadable
 from compute_operator_kit.planes.delays import CLOSE_AFTER, FIRST_LIST_WITHIN
 from compute_operator_kit.planes.engaged_plane import CachedKind, OnDemand, Plane
 from compute_operator_kit.planes.registry import Planes, RegistryDeps
@@ -90,11 +93,12 @@ def play(
     scenario: Callable[[OnDemandFixture], Awaitable[None]],
     *objects: tuple[Kind, str],
     requests: Requests | None = None,
+    cached: tuple[CachedKind, ...] = CACHED,
     seed: int = 1,
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         chosen = requests or Requests()
-        async with on_demand(clock, *objects, wrap=chosen.wrap) as fixture:
+        async with on_demand(clock, *objects, wrap=chosen.wrap, cached=cached) as fixture:
             await fixture.sleep(MOMENT)
             await scenario(fixture)
 
@@ -337,3 +341,31 @@ def test_whatever_comes_and_goes_what_is_needed_is_open_and_no_event_is_lost(see
         assert world.streams() == ["ConfigMap"]
 
     play(scenario, seed=seed)
+
+
+def index_by_annotation(metadata: Metadata, _: JsonObject) -> tuple[str, ...]:
+    return tuple(metadata.annotations)
+
+
+def test_only_a_trigger_object_with_a_value_in_the_index_opens_the_kind() -> None:
+    by_index = OnDemand((TRIGGER,), index="annotated")
+    cached = (
+        CachedKind(Role.PROJECT, TRIGGER, indexes={"annotated": index_by_annotation}),
+        CachedKind(Role.PROJECT, NEEDED, on_demand=IN_USE),
+        CachedKind(Role.PROJECT, OTHER, on_demand=by_index),
+    )
+
+    async def scenario(world: OnDemandFixture) -> None:
+        await world.make(TRIGGER, "web")
+        await world.sleep(MOMENT)
+        assert world.streams() == ["ConfigMap", "Secret"]
+        await world.annotate(TRIGGER, "web", {"names": "one"})
+        await world.sleep(MOMENT)
+        assert world.streams() == ALL
+        await world.annotate(TRIGGER, "web", {})
+        await world.sleep(CLOSE_AFTER - MOMENT)
+        assert world.streams() == ALL
+        await world.sleep(2 * MOMENT)
+        assert world.streams() == ["ConfigMap", "Secret"]
+
+    play(scenario, cached=cached)

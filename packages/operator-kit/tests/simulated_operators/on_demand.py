@@ -24,6 +24,7 @@ from compute_operator_kit.controller.manager import Manager, ManagerDeps
 from compute_operator_kit.controller.reconcile import ReconcileContext, Result
 from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.json_patch import PatchOp, PatchStep
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
 from compute_operator_kit.core.objects import Absent, Snapshot, Unreadable
 from compute_operator_kit.planes.engaged_plane import CachedKind, OnDemand, Plane
@@ -95,6 +96,10 @@ class OnDemandFixture:
         body: JsonMapping = {"apiVersion": "v1", "kind": kind.kind, "metadata": metadata}
         await self.user.create(key, body)
 
+    async def annotate(self, kind: Kind, name: str, annotations: JsonMapping) -> None:
+        step = PatchStep(PatchOp.ADD, "/metadata/annotations", annotations)
+        await self.user.patch_json(a_key(kind, name), [step])
+
     async def remove(self, kind: Kind, name: str) -> None:
         key = a_key(kind, name)
         existing = await self.user.get(key)
@@ -120,6 +125,7 @@ async def on_demand(
     clock: VirtualClock,
     *objects: tuple[Kind, str],
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
+    cached: tuple[CachedKind, ...] = CACHED,
 ) -> AsyncGenerator[OnDemandFixture]:
     """Runs the controller on a plane with these objects."""
     server = SimulatedPlane("acme", PlaneParts(clock=clock, identities=clock.identities))
@@ -133,7 +139,7 @@ async def on_demand(
             RestConfig(plane.name, plane.role, transport, lane), FieldOwner("x", "x")
         )
 
-    planes = Planes(connect, CACHED, RegistryDeps(clock, clock.random("planes")))
+    planes = Planes(connect, cached, RegistryDeps(clock, clock.random("planes")))
     controller = Controller(
         name="things",
         owner=FieldOwner("things", "things"),

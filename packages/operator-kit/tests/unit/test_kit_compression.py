@@ -9,7 +9,7 @@ from hashlib import shake_128
 import pytest
 
 from compute_operator_kit.cache.store import Store
-from compute_operator_kit.core.compression import SMALLEST, is_packed, pack, unpack
+from compute_operator_kit.core.compression import LARGEST, SMALLEST, is_packed, pack, unpack
 from compute_operator_kit.core.json import JsonObject, member_object, member_text
 from compute_operator_kit.core.keys import PlaneName
 from compute_operator_kit.core.objects import Metadata, Snapshot, parse_object
@@ -56,6 +56,14 @@ def rest(store: Store) -> int:
 
 
 # --- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("AT-01")
+def test_a_body_that_takes_milliseconds_to_compress_stays_as_it_is() -> None:
+    largest = TEXT.encode() * (LARGEST // len(TEXT))
+
+    assert is_packed(pack(largest))
+    assert pack(largest + TEXT.encode()) == largest + TEXT.encode()
 
 
 @pytest.mark.parametrize("raw", [b"{}", b'{"a":1}', b' {"a":1}', a_large().raw])

@@ -41,9 +41,9 @@ from compute_operator_kit.core.errors import (
     ThrottledError,
     UnavailableError,
 )
-from compute_operator_kit.core.json import UndecodableError
+from compute_operator_kit.core.json import JsonObject, UndecodableError
 from compute_operator_kit.core.json_patch import PatchOp, PatchStep
-from compute_operator_kit.core.keys import Kind, PlaneName, Role, Uid
+from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role, Uid
 from compute_operator_kit.core.objects import Absent, Snapshot
 from compute_operator_kit.testing.fakes import (
     A_KIND,
@@ -530,3 +530,63 @@ async def test_a_cancelled_request_closes_its_answer() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert answer.is_closed
+
+
+SECRET = Kind("", "v1", "secrets", "Secret", is_metadata_only=True)
+# As `kubectl apply` leaves it, and as a server serves it that does not know the form asked for.
+MARKED: JsonObject = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "db",
+        "namespace": "default",
+        "uid": "u-1",
+        "resourceVersion": "7",
+        "labels": {"a": "b"},
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": "MARKER",
+            "compute.datumapis.com/source-version": "u/1",
+        },
+    },
+    "data": {"password": "MARKER"},
+}
+
+
+async def test_a_kind_of_metadata_only_is_asked_for_and_kept_without_values() -> None:
+    page = {"metadata": {"resourceVersion": "7"}, "items": [MARKED]}
+    line = orjson.dumps({"type": "ADDED", "object": MARKED}) + b"\n"
+    world = World(
+        ScriptedResponse(200, orjson.dumps(MARKED)),
+        ScriptedResponse(200, orjson.dumps(page)),
+        ScriptedResponse(200, line),
+        ScriptedResponse(201, orjson.dumps(MARKED)),
+    )
+    key = ObjectKey(HUB, SECRET, "default", "db")
+    read = await world.kube.get(key)
+    listed = await world.kube.list(SECRET)
+    events: list[WatchEvent] = []
+    watch = world.kube.watch(SECRET, resource_version="7", lasting=timedelta(minutes=1))
+    async with aclosing(watch) as batches:
+        async for batch in batches:
+            events.extend(batch)
+    written = await world.kube.create(key, MARKED)
+    assert isinstance(listed, Page)
+    assert isinstance(read, Snapshot)
+    assert isinstance(written, Snapshot)
+    (event,) = events
+    assert isinstance(event, ObjectUpserted)
+    received = [read, written, *(one.snapshot for one in listed.items), event.received.snapshot]
+    for snapshot in received:
+        assert b"MARKER" not in snapshot.raw
+        assert snapshot.key == key
+        assert snapshot.metadata.labels == {"a": "b"}
+        assert snapshot.metadata.annotations == {"compute.datumapis.com/source-version": "u/1"}
+    forms = [
+        sent.headers["Accept"].partition(";")[2].split(";")[0] for sent in world.transport.sent
+    ]
+    assert forms == [
+        "as=PartialObjectMetadata",
+        "as=PartialObjectMetadataList",
+        "as=PartialObjectMetadata",
+        "as=PartialObjectMetadata",
+    ]

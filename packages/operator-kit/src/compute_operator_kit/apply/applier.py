@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from compute_operator_kit.apply import finalizers, objects, status
+from compute_operator_kit.apply import finalizers, objects, scale, status
 from compute_operator_kit.apply.context import ApplyContext, ApplyDeps
 from compute_operator_kit.apply.write_expectations import WriteExpectations
 from compute_operator_kit.apply.write_memory import WriteMemory
@@ -39,6 +39,7 @@ from compute_operator_kit.intents.intents import (
     RemoveFinalizer,
     RemoveGate,
     RequeueAfter,
+    SetScale,
     SetStatus,
 )
 from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
@@ -98,7 +99,8 @@ class Session:
         except ProjectSuspendedError as error:  # sent again at once after the resume
             return Outcome(intent, Effect.FAILED, error.reason, error=error)
         except RejectedError as error:
-            memory.refuse(intent, error, clock.monotonic())
+            if not intent.key.kind.is_confidential:
+                memory.refuse(intent, error, clock.monotonic())
             return Outcome(intent, Effect.FAILED, error.reason, error=error)
         except ReconcileError as error:
             return Outcome(intent, Effect.FAILED, error.reason, error=error)
@@ -117,6 +119,8 @@ class Session:
                 return await finalizers.remove_finalizer(self._context, intent)
             case RemoveGate():
                 return await self._remove_gate(intent)
+            case SetScale():
+                return await scale.set_scale(self._context, intent)
             case RecordEvent():
                 return self._record_event(intent)
             case RequeueAfter(reason=reason, retry_after=delay):

@@ -97,6 +97,8 @@ def _accept_if_equal(context: ApplyContext, intent: Ensure, live: Snapshot) -> O
 
 def _written(context: ApplyContext, intent: Ensure, answer: Snapshot) -> Outcome:
     context.memory.end_deferral(intent.key, ObjectSection.OBJECT)
+    if intent.key.kind.is_confidential:
+        return Outcome(intent, Effect.WRITTEN)  # not even a digest is kept
     if compare_stored(answer, intent.desired):
         mark = fingerprint(answer.read(), intent.desired)
         context.memory.set_residue(intent.key, ObjectSection.OBJECT, mark)

@@ -122,6 +122,11 @@ class Lister(Protocol):
     def has_reached(self, resource_version: str) -> bool: ...
 
 
+def is_unserved(lister: Lister) -> bool:
+    """Whether the plane has answered that it does not serve the kind."""
+    return lister.serving is ServingState.NOT_SERVED
+
+
 class Caches(Protocol):
     """The listers of all engaged planes."""
 

@@ -201,10 +201,15 @@ class HttpKubeClient:
         return await self._patch(key, subresource, _MERGE_PATCH, encode(body))
 
     async def patch_json(
-        self, key: ObjectKey, steps: Sequence[PatchStep], *, is_terminating: bool = False
+        self,
+        key: ObjectKey,
+        steps: Sequence[PatchStep],
+        *,
+        subresource: str = "",
+        is_terminating: bool = False,
     ) -> Snapshot | Absent:
         body = encode([step.as_json() for step in steps])
-        return await self._patch(key, "", JSON_PATCH, body, is_terminating=is_terminating)
+        return await self._patch(key, subresource, JSON_PATCH, body, is_terminating=is_terminating)
 
     async def update(self, key: ObjectKey, body: JsonMapping) -> Snapshot | Absent:
         return await self._put(key, body, doing="updating")

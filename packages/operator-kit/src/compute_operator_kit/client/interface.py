@@ -174,7 +174,12 @@ class KubeClient(Protocol):
     ) -> Snapshot | Absent: ...
 
     async def patch_json(
-        self, key: ObjectKey, steps: Sequence[PatchStep], *, is_terminating: bool = False
+        self,
+        key: ObjectKey,
+        steps: Sequence[PatchStep],
+        *,
+        subresource: str = "",
+        is_terminating: bool = False,
     ) -> Snapshot | Absent:
         """A failed `test` is a `ConflictError`: the object has changed. `is_terminating`: it is
         being deleted, so that a suspended project accepts the patch.

@@ -46,6 +46,9 @@ PLUGIN_FAILED: Final = "CredentialPluginFailed"
 
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
+_AS: Final = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
+METADATA: Final = _AS.format("PartialObjectMetadata")
+METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _MUTATING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LONG: Final = frozenset({"list", "watch"})
 LARGEST_IN_ONE: Final = 512 * 1024  # a larger body is sent in pieces
@@ -266,6 +269,8 @@ class RestClient:
     async def _attempt(self, request: RestRequest) -> StreamingResponse:
         identity = await self._config.credentials.headers()
         headers = {**self._headers, **identity}
+        if request.kind.is_metadata_only and request.method != "DELETE":
+            headers["Accept"] = METADATA_LIST if request.verb == "list" else METADATA
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if request.is_mutating:

@@ -55,9 +55,40 @@ SweepInterval: TypeAlias = Annotated[
     BeforeValidator(_parse_setting),
     between(timedelta(minutes=1), timedelta(hours=24)),
 ]
+# Of a HorizontalPodAutoscaler, which takes whole seconds up to an hour.
+Stabilization: TypeAlias = Annotated[
+    timedelta, BeforeValidator(_parse_setting), between(timedelta(), timedelta(hours=1))
+]
 # 0 turns deferring off; more than a few seconds would show users an outdated status.
 StatusSettle: TypeAlias = Annotated[
     timedelta, BeforeValidator(_parse_setting), between(timedelta(), timedelta(seconds=5))
+]
+
+
+def zero_or_between(shortest: timedelta, longest: timedelta) -> AfterValidator:
+    """Zero switches it off; any other value is within these bounds."""
+
+    def check(value: timedelta) -> timedelta:
+        if value and not shortest <= value <= longest:
+            low, high = format_duration(shortest), format_duration(longest)
+            text = format_duration(value)
+            raise ValueError(f"expected 0s, or between {low} and {high}, found {text}")
+        return value
+
+    return AfterValidator(check)
+
+
+# Of the Lease of a cell: in whole seconds, because a Lease has no smaller unit.
+Heartbeat: TypeAlias = Annotated[
+    timedelta,
+    BeforeValidator(_parse_setting),
+    zero_or_between(timedelta(seconds=5), timedelta(seconds=60)),
+]
+# How long a cell may stay unheard; more than 10 minutes would show users an outdated status.
+UnreachableAfter: TypeAlias = Annotated[
+    timedelta,
+    BeforeValidator(_parse_setting),
+    zero_or_between(timedelta(seconds=5), timedelta(minutes=10)),
 ]
 
 
@@ -95,6 +126,7 @@ def _check_endpoint(text: str) -> str:
 BindAddress: TypeAlias = Annotated[str, AfterValidator(_check_bind_address)]
 Endpoint: TypeAlias = Annotated[str, AfterValidator(_check_endpoint)]
 Networking: TypeAlias = Literal["auto", "on", "off"]
+Switch: TypeAlias = Literal["off", "on"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 # The name of a file in a directory; a path could leave the mounted directory.
@@ -257,6 +289,12 @@ class FederatedRoot(Root):
     """
 
     networking: Networking = "auto"
+    referenced_data: Switch = "off"
+
+    @property
+    def delivers_data(self) -> bool:
+        """Whether Instances wait for the ConfigMaps and Secrets that their template names."""
+        return self.referenced_data == "on"
 
     @property
     @abstractmethod
@@ -275,6 +313,8 @@ class FederatedRoot(Root):
         election, *others = super().enabled()
         yield election
         yield f"networking: {self.networking}"
+        if self.delivers_data:
+            yield "referenced data: on"
         yield from others
 
     @override

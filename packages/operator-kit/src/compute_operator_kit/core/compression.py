@@ -18,11 +18,13 @@ _FASTEST: Final = 1
 _MARK: Final = ((_WINDOW_BITS - 8) << 4) | zlib.DEFLATED
 # Below this, the allocator's overhead is as large as the saving.
 SMALLEST: Final = 512
+# Above this, compressing stops all other work for milliseconds (5 ms for 160 KB), with each event.
+LARGEST: Final = 32 * 1024
 
 
 def pack(raw: bytes) -> bytes:
-    """The compressed bytes of an object; the same bytes if that saves nothing."""
-    if len(raw) < SMALLEST or is_packed(raw):
+    """The compressed bytes of an object; the same bytes if that saves nothing or takes long."""
+    if not SMALLEST <= len(raw) <= LARGEST or is_packed(raw):
         return raw
     packer = zlib.compressobj(_FASTEST, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
     packed = packer.compress(raw) + packer.flush()

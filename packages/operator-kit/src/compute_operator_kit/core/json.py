@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, TypeGuard
 
 import msgspec
 import orjson
+from typing_extensions import override
 
 from compute_api_types.depth import TOO_DEEP, is_too_deep
 
@@ -20,6 +21,11 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
     """Encoded JSON that is inserted as it is, without decoding."""
 
     raw: bytes
+
+    @override
+    def __repr__(self) -> str:
+        # Without the bytes: a repr may be logged, and they may be those of a Secret.
+        return f"<{len(self.raw)} bytes>"
 
 
 # Out of the codec: a fresh copy that may be changed.

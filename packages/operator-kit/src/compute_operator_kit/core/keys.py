@@ -41,6 +41,12 @@ class Kind(msgspec.Struct, frozen=True, order=True, gc=False):
     plural: str
     kind: str
     namespaced: bool = True
+    # Read as `PartialObjectMetadata`, of which only our annotations are kept: no cache of such a
+    # kind ever holds a value of the object. The kind with values is another one, of other keys.
+    is_metadata_only: bool = False
+    # Read live, for one write: its values stay in no memory of the process after that, neither
+    # decoded nor in a refused intent. Such a kind is never watched.
+    is_confidential: bool = False
 
     @classmethod
     def of(cls, resource: Resource) -> Kind:

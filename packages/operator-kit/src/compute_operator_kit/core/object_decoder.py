@@ -107,7 +107,7 @@ _status_decoder: Final = msgspec.json.Decoder(_Status)
 
 def decode_object(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject:
     """The object in these bytes; `UndecodableError` if there is none."""
-    quick = _decode_header(plane, kind, raw)
+    quick = None if kind.is_metadata_only else _decode_header(plane, kind, raw)
     return quick or parse_object(plane, kind, decode_foreign(raw), raw)
 
 

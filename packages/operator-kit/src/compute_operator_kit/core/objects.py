@@ -20,6 +20,7 @@ import msgspec
 from typing_extensions import override
 
 from compute_api_types.depth import TOO_DEEP, is_too_deep
+from compute_api_types.labels import COMPUTE_PREFIX
 from compute_operator_kit.core.compression import pack, unpack
 from compute_operator_kit.core.decode_cache import DecodeCache, Version
 from compute_operator_kit.core.errors import TransientError
@@ -30,6 +31,7 @@ from compute_operator_kit.core.json import (
     decode_json_object,
     encode_to_keep,
     member_int,
+    member_object,
     member_text,
 )
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Uid
@@ -144,11 +146,15 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def read(self) -> JsonObject:
         """The decoded object, shared with other readers: not to be changed."""
+        if self.key.kind.is_confidential:
+            return self.decode()
         version, kept = self.version, self.kept
         return _decoded.find(version, kept) or _decoded.put(version, kept, self.decode())
 
     def members(self) -> Mapping[str, msgspec.Raw]:
         """The members of the object as bytes, shared with other readers."""
+        if self.key.kind.is_confidential:
+            return _split_members(self.raw)
         version, kept = self.version, self.kept
         return _split.find(version, kept) or _split.put(version, kept, _split_members(self.raw))
 
@@ -227,11 +233,15 @@ def parse_object(
 ) -> ReceivedObject:
     """Header, key and bytes of a decoded object; `raw` are its bytes if the caller has them.
 
-    `managedFields`, a third of an object, is dropped, because no reader needs it.
+    `managedFields`, a third of an object, is dropped, because no reader needs it. Of a kind that is
+    read as metadata only, all but the header is dropped, whatever the plane served.
     """
     metadata_body = body.get("metadata")
     if not isinstance(metadata_body, dict):
         raise UndecodableError(f"reading {kind.kind}: no metadata")
+    if kind.is_metadata_only:
+        metadata_body = _without_foreign_annotations(metadata_body)
+        body, raw = {"metadata": metadata_body}, None
     has_kind = "apiVersion" in body and "kind" in body  # items of a typed list carry neither
     if metadata_body.pop("managedFields", None) is not None or not has_kind or raw is None:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
@@ -241,6 +251,15 @@ def parse_object(
         raise UndecodableError(f"reading {kind.kind}: no name, or a namespace that does not fit")
     key = ObjectKey(plane, kind, metadata.namespace, metadata.name)
     return ReceivedObject(Snapshot(key, metadata, raw), body)
+
+
+def _without_foreign_annotations(metadata: JsonObject) -> JsonObject:
+    """A tenant's annotation may repeat the values, as that of `kubectl apply` does."""
+    annotations = member_object(metadata, "annotations")
+    ours: JsonObject = {
+        name: text for name, text in annotations.items() if name.startswith(COMPUTE_PREFIX)
+    }
+    return {**metadata, "annotations": ours}
 
 
 def parse_metadata(body: JsonObject) -> Metadata:

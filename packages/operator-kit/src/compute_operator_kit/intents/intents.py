@@ -184,6 +184,17 @@ class RemoveGate(msgspec.Struct, frozen=True):
     path: tuple[str, ...] = ("spec", "controller", "schedulingGates")
 
 
+class SetScale(msgspec.Struct, frozen=True):
+    """Set the number of replicas through the `scale` subresource, which needs a right of its own
+    and can change nothing else.
+    """
+
+    key: ObjectKey
+    uid: Uid
+    replicas: int
+    reason: str
+
+
 class RecordEvent(msgspec.Struct, frozen=True):
     """Record a Kubernetes Event about a transition."""
 
@@ -195,7 +206,9 @@ class RecordEvent(msgspec.Struct, frozen=True):
     type: Literal["Normal", "Warning"] = "Normal"
     related: ObjectKey | None = None
     related_uid: Uid | None = None
-    after: Ensure | Delete | SetStatus | RemoveGate | None = None  # only if it was written
+    after: Ensure | Delete | SetStatus | RemoveGate | SetScale | None = (
+        None  # only if it was written
+    )
 
 
 class RequeueAfter(msgspec.Struct, frozen=True):
@@ -213,6 +226,7 @@ Intent: TypeAlias = (
     | AddFinalizer
     | RemoveFinalizer
     | RemoveGate
+    | SetScale
     | RecordEvent
     | RequeueAfter
 )

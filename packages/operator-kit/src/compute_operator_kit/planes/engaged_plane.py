@@ -57,6 +57,8 @@ class OnDemand:
     # Its own objects keep it open too. They are looked for once, when the plane is engaged: without
     # that, what a former process left behind would not be noticed.
     while_present: bool = False
+    # Only trigger objects with a value in this index of their cache count; "": all of them.
+    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)

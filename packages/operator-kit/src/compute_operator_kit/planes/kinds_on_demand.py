@@ -48,7 +48,16 @@ class OnDemandHooks:
 class KindsOnDemand:
     """The kinds on demand of one plane; the stores and reflectors are in `EngagedPlane`."""
 
-    __slots__ = ("_clock", "_engaged", "_hooks", "_is_closing", "_kinds", "_unneeded", "triggers")
+    __slots__ = (
+        "_clock",
+        "_engaged",
+        "_hooks",
+        "_indexes",
+        "_is_closing",
+        "_kinds",
+        "_unneeded",
+        "triggers",
+    )
 
     def __init__(self, engaged: EngagedPlane, clock: Clock, hooks: OnDemandHooks) -> None:
         self._engaged = engaged
@@ -62,6 +71,7 @@ class KindsOnDemand:
         self.triggers = frozenset(
             kind for _, demand in self._kinds.values() for kind in demand.triggers
         )
+        self._indexes = {demand.index for _, demand in self._kinds.values()} - {""}
         self._unneeded: dict[
             Kind, timedelta
         ] = {}  # open kinds without a trigger object, since when
@@ -73,9 +83,17 @@ class KindsOnDemand:
     # opening ---------------------------------------------------------------------------------
 
     def note_change(self, change: Change) -> None:
-        """A trigger object changed; only one that appeared or went changes the demand."""
-        if change.before is None or change.after is None:
+        """A trigger object changed; only one that appeared or went changes the demand, or one whose
+        values in the index of a demand did.
+        """
+        if self._has_moved(change):
             self.update()
+
+    def _has_moved(self, change: Change) -> bool:
+        if change.before is None or change.after is None:
+            return True
+        before, after = change.before.index_values, change.after.index_values
+        return any(before.get(index) != after.get(index) for index in self._indexes)
 
     def update(self) -> None:
         """Opens what trigger objects demand, and notes since when others are not demanded."""
@@ -179,7 +197,10 @@ class KindsOnDemand:
         return self._engaged.is_known(kind) and not len(self._engaged.stores[kind])
 
     def _has_trigger(self, demand: OnDemand) -> bool:
-        return any(len(self._engaged.stores[kind]) for kind in demand.triggers)
+        stores = (self._engaged.stores[kind] for kind in demand.triggers)
+        if demand.index:
+            return any(store.index_values(demand.index) for store in stores)
+        return any(len(store) for store in stores)
 
     def _are_known(self, demand: OnDemand) -> bool:
         """Whether the trigger kinds are listed: a store before its first list is empty, too."""

@@ -126,6 +126,10 @@ MANAGEMENT: Final = (
         "compute_federation_mirror_latency_seconds",
         "Hub WD status seen to project WD status written",
     ),
+    _gauge("compute_referenced_data_companions", "Companions on the hub"),
+    _gauge("compute_referenced_data_errors", "WDs with data that stays away, by cause", "reason"),
+    _counter("compute_referenced_data_writes_total", "Writes of companions", "operation"),
+    _histogram("compute_referenced_data_lag_seconds", "Source change seen to companion written"),
     _histogram("compute_projection_lag_seconds", "Hub Instance change seen to projected"),
     _counter("compute_federation_writes_total", "Writes to the hub", "object", "operation"),
     _counter(
@@ -146,6 +150,28 @@ MANAGEMENT: Final = (
         "compute_federation_deployments_reporting_cells",
         "Hub WDs by number of cells that report (0, 1, many)",
         "cells",
+    ),
+    _gauge("compute_suspended_projects", "Projects whose condition Suspended is True"),
+    _gauge("compute_suspended_deployments", "Hub deployments that are suspended"),
+    _gauge(
+        "compute_suspension_unconfirmed",
+        "Hub deployments that no cell has confirmed to be suspended or resumed for a minute",
+        "cause",
+    ),
+    _gauge("compute_federation_cells", "Cells by whether they are heard", "state"),
+    _gauge(
+        "compute_federation_cell_lease_age_seconds",
+        "Time since the Lease of a cell was seen to change",
+        "cell",
+    ),
+    _counter(
+        "compute_federation_dark_transitions_total",
+        "Cells that became unreachable, or are heard again",
+        "cell",
+        "direction",
+    ),
+    _gauge(
+        "compute_federation_dark_objects", "Objects of projects with CellUnreachable now", "kind"
     ),
     _gauge("compute_federation_ambiguous_cities", "City codes that more than one Cluster carries"),
     _counter(
@@ -189,6 +215,9 @@ CELL: Final = (
     _counter("compute_quota_claims_adopted_total", "Claims handed on in their slot"),
     _gauge("compute_quota_adoptions_pending", "Gates opened on a held grant, claim not patched"),
     _counter("compute_writeback_refusals_total", "Instances without a hub copy", "reason"),
+    _gauge("compute_autoscaled_deployments", "Autoscaled deployments by state", "state"),
+    _counter("compute_autoscaling_steps_total", "Changes of their number", "direction"),
+    _counter("compute_cell_heartbeats_total", "Renewals of the cell's Lease", "result"),
 )
 
 POD_PROVIDER: Final = (
@@ -197,7 +226,11 @@ POD_PROVIDER: Final = (
     _histogram("compute_pod_provider_available_seconds", "Ungated Instance seen to Available"),
     _histogram("compute_pod_provider_stop_seconds", "Deleted Instance seen to Pod gone"),
     _counter("compute_pod_provider_pods_recreated_total", "Pods made again", "reason"),
-    _counter("compute_pod_provider_refusals_total", "Pods that the cluster refused", "reason"),
+    _counter(
+        "compute_pod_provider_refusals_total",
+        "Instances without a Pod, refused here or by the cluster",
+        "reason",
+    ),
     _counter("compute_pod_provider_stuck_teardowns_total", "Pods that did not end in time"),
 )
 
