@@ -3,20 +3,19 @@
 ```
 gated ─► ignored             ungated ─► finalizer, "pod" with the spec frozen ─► status by its phase
 deleting ─► pod gone after a delay ─► finalizer removed
+suspended ─► pod gone, nothing reported; resumed ─► another pod
 ```
 
-The tag of an image determines how its pod behaves. Forbidden actions of the operators are recorded
-in `violations`. It shares no code with the operators.
+The tag of an image determines how its pod behaves (`pod_life.py`). Forbidden actions of the
+operators are recorded in `violations`. It shares no code with the operators.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final
 
 from compute_sim_planes.client.reflector import list_and_watch
@@ -36,6 +35,14 @@ from compute_sim_planes.json_types import (
     strings_at,
     value_at,
 )
+from compute_sim_planes.pod_life import (
+    NODE_UNREACHABLE,
+    FirstContainer,
+    Phase,
+    PodState,
+    ProviderOptions,
+    derive_pod_state,
+)
 from compute_sim_planes.time.sources import Clock
 
 INSTANCES: Final = Resource("compute.datumapis.com", "v1alpha", "instances", "Instance")
@@ -44,88 +51,41 @@ PROVIDER_CONDITIONS: Final = ("Available", "Programmed")
 # Of the schema, and of the Go cell operator, which wrote these conditions while it waited for
 # quota.
 INITIAL_REASONS: Final = ("Pending", "PendingQuota")
-RUNS_FOR: Final = timedelta(seconds=1)  # of images that end
-_SLOW: Final = re.compile(r"slow-([0-9]{1,6})")
+# Of the cell operator around a suspension, the only writes to `Available` that are not ours.
+SUSPENSION_MESSAGES: Final = (
+    "Instance is suspended and not serving traffic.",
+    "Instance is being resumed",
+)
 
 
-@dataclass(slots=True)
-class ProviderOptions:
-    """Delays; may be changed while it runs."""
-
-    start_delay: timedelta = timedelta(seconds=1)  # 0: Running in the first ungated reconcile
-    stop_delay: timedelta = timedelta(seconds=1)
-
-
-class Phase(StrEnum):
-    """The phase of a pod."""
-
-    PENDING = "Pending"
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-
-
-@dataclass(frozen=True, slots=True)
-class PodState:
-    """The phase of a pod, a failure, and the time until it changes."""
-
-    phase: Phase
-    failure: tuple[str, str] | None = None  # reason and message while Pending
-    changes_in: timedelta | None = None
-
-
-IMAGE_FAILURES: Final = {
-    "image-unavailable": ("ImageUnavailable", "The instance image could not be pulled"),
-    "crash": ("InstanceCrashing", "The instance is repeatedly failing to start"),
-    "config-error": (
-        "ConfigurationError",
-        "The instance could not be started due to a configuration error",
-    ),
-}
-ENDS: Final = {"failed": Phase.FAILED, "stopped": Phase.SUCCEEDED}
-
-
-def derive_pod_state(tag: str, age: timedelta, options: ProviderOptions) -> PodState:
-    """The state of a pod with this image tag at an age."""
-    if tag in IMAGE_FAILURES:
-        return PodState(Phase.PENDING, IMAGE_FAILURES[tag])
-    if tag == "hang":
-        return PodState(Phase.PENDING)
-    slow = _SLOW.fullmatch(tag)
-    pending = timedelta(seconds=int(slow[1])) if slow else options.start_delay
-    if age < pending:
-        return PodState(Phase.PENDING, changes_in=pending - age)
-    if tag not in ENDS:
-        return PodState(Phase.RUNNING)
-    if age < pending + RUNS_FOR:
-        return PodState(Phase.RUNNING, changes_in=pending + RUNS_FOR - age)
-    return PodState(ENDS[tag])
-
-
-def read_tag(instance: JsonObject) -> str:
-    """The tag of the first container's image."""
+def read_container(instance: JsonObject) -> FirstContainer:
+    """The first container, with its own limit of memory or that of the whole type."""
     containers = objects_at(instance, "spec", "runtime", "sandbox", "containers")
-    image = string_at(containers[0], "image") if containers else ""
-    return image.rpartition("/")[2].partition(":")[2]
+    if not containers:
+        return FirstContainer("", "")
+    container = FirstContainer(string_at(containers[0], "name"), string_at(containers[0], "image"))
+    memory = string_at(containers[0], "resources", "limits", "memory")
+    return replace(container, memory=memory) if memory else container
 
 
 def derive_pod_conditions(state: PodState, generation: int | None) -> tuple[Condition, Condition]:
     """The conditions Available and Programmed."""
-    match state.phase:
-        case Phase.PENDING:
-            reason, message = state.failure or ("Provisioning", "Instance is provisioning")
-            available = ("Unknown", reason, message)
-            programmed = ("Unknown", "ProgrammingInProgress", message)
-        case Phase.RUNNING:
-            available = ("True", "Available", "Instance is available")
-            programmed = ("True", "Programmed", "Instance is available")
-        case Phase.SUCCEEDED:
-            available = programmed = ("False", "Stopping", "Instance has stopped")
-        case Phase.FAILED:
-            available = programmed = ("False", "Failed", "Instance failed")
+    available, programmed = state.available, state.programmed
     return (
-        Condition("Available", *available, generation=generation),
-        Condition("Programmed", *programmed, generation=generation),
+        Condition(
+            "Available",
+            available.status,
+            available.reason,
+            available.message,
+            generation=generation,
+        ),
+        Condition(
+            "Programmed",
+            programmed.status,
+            programmed.reason,
+            programmed.message,
+            generation=generation,
+        ),
     )
 
 
@@ -133,13 +93,13 @@ def derive_pod_conditions(state: PodState, generation: int | None) -> tuple[Cond
 class Pod:
     """The workload of one Instance, with the spec of its start."""
 
-    name: str
-    tag: str
+    key: NamespacedName
+    container: FirstContainer
     template_hash: str
     spec: JsonObject
     began: datetime
     address: str
-    has_run: bool = False
+    has_started: bool = False
     ends_at: datetime | None = None
     written_conditions: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
@@ -154,13 +114,23 @@ class Provider:
         self.pods: dict[str, Pod] = {}
         self.started: list[str] = []  # UIDs in the order of their starts
         self.violations: list[str] = []
+        self._stopped: dict[str, dict[str, JsonObject]] = {}  # conditions of suspended Instances
         self._client = client
         self._clock = clock
+        self._is_node_away = False
+        self._work: WorkQueue | None = None
+
+    def set_node_away(self, *, is_away: bool) -> None:
+        """Whether the node of all pods is unreachable; reported at once."""
+        self._is_node_away = is_away
+        for pod in self.pods.values():
+            if self._work is not None:
+                self._work.add(pod.key)
 
     async def run(self) -> None:
         """Run until cancelled; pods keep running meanwhile."""
         async with asyncio.TaskGroup() as tasks:
-            work = WorkQueue(self._reconcile, tasks, "provider")
+            work = self._work = WorkQueue(self._reconcile, tasks, "provider")
             async with aclosing(list_and_watch(self._client, INSTANCES)) as changes:
                 async for seen in changes:
                     work.add(namespaced_name(seen.object))
@@ -184,44 +154,52 @@ class Provider:
             if pod is not None:
                 self._add_violation("started with a gate", existing)
             return None
+        if value_at(existing, "status", "suspended") is True:
+            if pod is not None:
+                self._stopped[uid] = self.pods.pop(uid).written_conditions
+            return None
         if FINALIZER not in strings_at(existing, "metadata", "finalizers"):
             if pod is not None:
                 self._add_violation("started twice for one UID", existing)
             existing = await self._protect(existing)
         if pod is None:
-            pod = self.pods[uid] = self._start(existing)
+            pod = self.pods[uid] = self._start(existing, self._stopped.pop(uid, {}))
         return await self._update_status(existing, pod)
 
     async def _protect(self, existing: JsonObject) -> JsonObject:
         finalizers = [*strings_at(existing, "metadata", "finalizers"), FINALIZER]
         return await self._set_finalizers(existing, finalizers)
 
-    def _start(self, existing: JsonObject) -> Pod:
+    def _start(self, existing: JsonObject, written: dict[str, JsonObject]) -> Pod:
         place = len(self.started)
         self.started.append(string_at(existing, "metadata", "uid"))
-        self._check_foreign(existing, {})
+        self._check_foreign(existing, written)
         return Pod(
-            name=string_at(existing, "metadata", "name"),
-            tag=read_tag(existing),
+            key=namespaced_name(existing),
+            container=read_container(existing),
             template_hash=string_at(existing, "spec", "controller", "templateHash"),
             spec=object_at(existing, "spec"),
             began=self._clock.now(),
             address=f"10.128.{place // 250}.{place % 250 + 2}",
+            written_conditions=written,
         )
 
     async def _update_status(self, existing: JsonObject, pod: Pod) -> timedelta | None:
-        state = derive_pod_state(pod.tag, self._clock.now() - pod.began, self.options)
+        state = derive_pod_state(pod.container, self._clock.now() - pod.began, self.options)
+        if self._is_node_away and state.phase is Phase.RUNNING:
+            # The node controller's mark; containers may run on, and nothing is known of them.
+            state = replace(state, available=NODE_UNREACHABLE, has_started=True)
         self._check_foreign(existing, pod.written_conditions)
-        pod.has_run |= state.phase is Phase.RUNNING
+        pod.has_started |= state.has_started
         status = self._status(existing, pod, state)
         if status != {name: value_at(existing, "status", name) for name in status}:
             # With the version that was read, so that a concurrent condition is not lost.
             version = string_at(existing, "metadata", "resourceVersion")
             answer = await self._client.patch(
                 INSTANCES,
-                pod.name,
+                pod.key.name,
                 {"metadata": {"resourceVersion": version}, "status": status},
-                namespace=string_at(existing, "metadata", "namespace"),
+                namespace=pod.key.namespace,
                 subresource="status",
             )
             pod.written_conditions = {
@@ -237,7 +215,7 @@ class Provider:
             entries = derive_conditions(updated, condition, self._clock.now())
             ensure_object(updated, "status")["conditions"] = entries
         status: JsonObject = {"conditions": value_at(updated, "status", "conditions")}
-        if pod.has_run:
+        if pod.has_started:
             status["controller"] = {"observedTemplateHash": pod.template_hash}
             status["networkInterfaces"] = [{"assignments": {"networkIP": pod.address}}]
         return status
@@ -249,7 +227,7 @@ class Provider:
         for kind in PROVIDER_CONDITIONS:
             entry = find_condition(existing, kind)
             is_ours = entry == written[kind] if written else _is_initial(entry)
-            if not is_ours:
+            if not is_ours and not (kind == "Available" and _is_of_suspension(entry)):
                 self._add_violation(f"foreign write to {kind}", existing)
 
     # ending --------------------------------------------------------------------------------------
@@ -267,6 +245,7 @@ class Provider:
                 return pod.ends_at - now
         await self._set_finalizers(existing, [one for one in finalizers if one != FINALIZER])
         self.pods.pop(uid, None)
+        self._stopped.pop(uid, None)
         return None
 
     async def _set_finalizers(self, existing: JsonObject, finalizers: list[str]) -> JsonObject:
@@ -290,3 +269,7 @@ class Provider:
 
 def _is_initial(entry: JsonObject | None) -> bool:
     return entry is None or string_at(entry, "reason") in INITIAL_REASONS
+
+
+def _is_of_suspension(entry: JsonObject | None) -> bool:
+    return entry is not None and string_at(entry, "message") in SUSPENSION_MESSAGES

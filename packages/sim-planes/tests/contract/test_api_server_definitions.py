@@ -239,6 +239,114 @@ async def test_an_object_with_duplicates_stays_writable_after_its_list_became_a_
     (await api.delete(gadgets.definition)).expect(200)
 
 
+RULES = "x-kubernetes-validations"
+
+
+async def test_a_rule_refuses_a_new_object_and_a_change_and_warns_of_a_stored_one(
+    api: Api, gadgets: Gadgets
+) -> None:
+    plain: JsonObject = {"low": {"type": "integer"}, "high": {"type": "integer"}}
+    await gadgets.install(a_version(spec={"range": {"type": "object", "properties": plain}}))
+    stored = gadgets.one(spec={"range": {"low": 3, "high": 1}})
+    (await api.post(gadgets.path(), stored)).expect(201)
+    rule: JsonObject = {
+        "rule": "!has(self.high) || self.low <= self.high",
+        "message": "must not be less than low",
+        "fieldPath": ".high",
+        "reason": "FieldValueForbidden",
+    }
+    ruled: JsonObject = {"type": "object", "properties": plain, RULES: [rule]}
+    await gadgets.change(a_version(spec={"range": ruled, "other": {"type": "string"}}))
+    refused = await eventually(
+        lambda: api.post(gadgets.path(), {**stored, "metadata": {"name": "two"}}, dryRun="All"),
+        lambda response: response.status == 422,
+    )
+    (cause,) = objects_at(refused.details, "causes")
+    assert cause == {
+        "field": "spec.range.high",
+        "reason": "FieldValueForbidden",
+        "message": "Forbidden: must not be less than low",
+    }
+    path = f"{gadgets.path()}/one"
+    elsewhere = await api.merge(path, {"spec": {"other": "x"}})
+    elsewhere.expect(200)
+    assert any("must not be less than low" in warning for warning in elsewhere.warnings)
+    (await api.merge(path, {"spec": {"range": {"high": 2}}})).expect(422)
+    (await api.merge(path, {"spec": {"range": {"high": 3}}})).expect(200)
+    # A rule is not evaluated for an object of other types than it was written for.
+    wrong = await api.merge(path, {"spec": {"range": {"high": 1, "low": "x"}}})
+    fields = {string_at(each, "field") for each in objects_at(wrong.details, "causes")}
+    assert fields == {"spec.range.low", "<nil>"}
+    (await api.delete(gadgets.definition)).expect(200)
+
+
+async def test_a_transition_rule_compares_with_the_stored_object(
+    api: Api, gadgets: Gadgets
+) -> None:
+    rule: JsonObject = {"rule": "self == oldSelf", "message": "never changes"}
+    city: JsonObject = {"type": "string", RULES: [rule]}
+    entry: JsonObject = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "city": city},
+    }
+    entries: JsonObject = {
+        "type": "array",
+        "maxItems": 10,
+        "items": entry,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    await gadgets.install(a_version(spec={"city": city, "places": entries}))
+    made = gadgets.one(spec={"city": "DFW", "places": [{"name": "a", "city": "DFW"}]})
+    (await api.post(gadgets.path(), made)).expect(201)
+    path = f"{gadgets.path()}/one"
+    refused = await api.merge(path, {"spec": {"city": "LHR"}})
+    assert (refused.status, "spec.city" in refused.message) == (422, True)
+    moved: list[JsonValue] = [{"name": "b", "city": "LHR"}, {"name": "a", "city": "DFW"}]
+    (await api.merge(path, {"spec": {"places": moved}})).expect(200)
+    changed: list[JsonValue] = [{"name": "b", "city": "DFW"}, {"name": "a", "city": "DFW"}]
+    refused = await api.merge(path, {"spec": {"places": changed}})
+    assert (refused.status, "spec.places[0].city" in refused.message) == (422, True)
+    # Where there is no stored value, there is nothing to compare.
+    (await api.merge(path, {"spec": {"city": None}})).expect(200)
+    (await api.merge(path, {"spec": {"city": "LHR"}})).expect(200)
+    (await api.delete(gadgets.definition)).expect(200)
+
+
+@pytest.mark.parametrize(
+    ("rule", "field"),
+    [
+        ({"rule": "self.size >"}, "rule"),
+        ({"rule": "1 + 1"}, "rule"),
+        ({"rule": "has(self.sise)"}, "rule"),
+        ({"rule": "true", "reason": "FieldValueOther"}, "reason"),
+        ({"rule": "true", "fieldPath": ".sise"}, "fieldPath"),
+    ],
+)
+async def test_a_rule_that_cannot_be_evaluated_is_refused_with_its_definition(
+    api: Api, gadgets: Gadgets, rule: JsonObject, field: str
+) -> None:
+    version = a_version(spec={"size": {"type": "integer"}})
+    spec = object_at(version, "schema", "openAPIV3Schema", "properties", "spec")
+    spec[RULES] = [rule]
+    refused = await api.post(CRDS, gadgets.document(version))
+    refused.expect(422)
+    (cause, *_) = objects_at(refused.details, "causes")
+    expected = f"spec.validation.openAPIV3Schema.properties[spec].{RULES}[0].{field}"
+    assert string_at(cause, "field") == expected
+
+
+async def test_a_transition_rule_in_a_list_without_keys_is_refused(
+    api: Api, gadgets: Gadgets
+) -> None:
+    item: JsonObject = {"type": "string", "maxLength": 9, RULES: [{"rule": "self == oldSelf"}]}
+    listed: JsonObject = {"type": "array", "maxItems": 9, "items": item}
+    refused = await api.post(CRDS, gadgets.document(a_version(spec={"a": listed})))
+    refused.expect(422)
+    assert "oldSelf cannot be used on the uncorrelatable portion" in refused.message
+
+
 async def test_two_versions_show_the_same_object(api: Api, gadgets: Gadgets) -> None:
     field: JsonObject = {"a": {"type": "string"}}
     await gadgets.install(a_version("v1", field), a_version("v2", field, storage=False))

@@ -196,7 +196,9 @@ def in_group(document: JsonObject, group: str) -> JsonObject:
 async def test_objects_stored_under_the_former_definitions_stay_readable_and_writable(
     api: Api, namespace: str
 ) -> None:
-    """With duplicates in every list that conventions would have as a set or a map."""
+    """With duplicates in every list that conventions would have as a set or a map, and with what
+    the rules of a Workload refuse since.
+    """
     group = f"g{secrets.token_hex(4)}.example.com"
     before, after = (
         {string_at(each, "spec", "names", "plural"): in_group(each, group) for each in documents}
@@ -217,6 +219,8 @@ async def test_objects_stored_under_the_former_definitions_stay_readable_and_wri
             lambda response: "shortNames" in object_at(response.body, "status", "acceptedNames"),
         )
     for path, found in stored.items():
+        if path.endswith("/workloads"):
+            await expect_rules(api, path, found)
         await expect_writable(api, path, found)
     for document in after.values():
         await api.delete(f"{CRDS}/{string_at(document, 'metadata', 'name')}")
@@ -230,12 +234,34 @@ async def store_with_duplicates(api: Api, path: str, group: str, plural: str) ->
         spec = object_at(document, "spec")
         placement = objects_at(spec, "placements")[0]
         twice: JsonObject = {**placement, "cityCodes": ["DFW", "DFW", "dfw"]}
+        # Rules refuse a new one with no replicas, a gate or such a label.
+        twice = {**twice, "scaleSettings": {"minReplicas": 0, "maxReplicas": 2000}}
         spec["placements"] = [twice, twice]
+        template = object_at(spec, "template")
+        template["metadata"] = {"labels": {"compute.datumapis.com/workload-uid": "forged"}}
+        object_at(template, "spec")["controller"] = {"templateHash": "v1-0"}
     made = (await api.post(path, {**document, "status": None})).expect(201)
     one = f"{path}/{metadata_of(made)['name']}"
     conditions: list[JsonValue] = [waiting("Ready"), waiting("Ready"), waiting("Foreign")]
     status: JsonObject = {"status": {"conditions": conditions}}
     return (await api.merge(f"{one}/status", status)).expect(200)
+
+
+async def expect_rules(api: Api, path: str, found: JsonObject) -> None:
+    """They are in force: for new objects, and for what an update changes."""
+    metadata: JsonObject = {"name": "new"}
+    fresh: JsonObject = {**found, "metadata": metadata}
+    await eventually(
+        lambda: api.post(path, fresh, dryRun="All"),
+        lambda response: "set by the platform" in response.message,
+    )
+    one = f"{path}/{metadata_of(found)['name']}"
+    changed: JsonObject = {"spec": {"template": {"spec": {"controller": {"templateHash": "x"}}}}}
+    refused = await api.merge(one, changed)
+    assert (refused.status, "spec.template.spec.controller" in refused.message) == (422, True)
+    labelled = await api.merge(one, {"metadata": {"labels": {"a": "a"}}})
+    labelled.expect(200)
+    assert any("set by the platform" in warning for warning in labelled.warnings)
 
 
 async def expect_writable(api: Api, path: str, found: JsonObject) -> None:

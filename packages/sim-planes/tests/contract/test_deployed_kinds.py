@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from compute_api_types.testing import a_deployment, a_workload, an_instance
+from compute_api_types.validation import NETWORKING_OFF, Facts, review_workload
 from compute_sim_planes.api_server.kinds.crd_documents import is_established
 from compute_sim_planes.api_server.manifests import read_manifests
 from compute_sim_planes.api_server.patch.json_patch import json_patch
@@ -334,16 +335,118 @@ async def test_what_the_schema_forbids_is_refused_with_its_field(
     assert field in fields
 
 
+# Rules of the schema, without any webhook: field, kind and part of the refusal.
+RULED: Final[dict[str, tuple[str, str, JsonObject]]] = {
+    "no city": (
+        "spec.placements[0].cityCodes",
+        "FieldValueRequired",
+        put("/spec/placements/0/cityCodes", []),
+    ),
+    "no replicas wanted": (
+        "spec.placements[0].scaleSettings.minReplicas",
+        "FieldValueInvalid",
+        put("/spec/placements/0/scaleSettings/minReplicas", 0),
+    ),
+    "replicas beyond 32 bits": (
+        "spec.placements[0].scaleSettings.minReplicas",
+        "FieldValueInvalid",
+        put("/spec/placements/0/scaleSettings/minReplicas", 2**31),
+    ),
+    "at most fewer than at least": (
+        "spec.placements[0].scaleSettings.maxReplicas",
+        "FieldValueInvalid",
+        put("/spec/placements/0/scaleSettings", {"minReplicas": 3, "maxReplicas": 2}),
+    ),
+    "more than 1000": (
+        "spec.placements[0].scaleSettings.maxReplicas",
+        "FieldValueInvalid",
+        put("/spec/placements/0/scaleSettings/maxReplicas", 1001),
+    ),
+    "neither sandbox nor machine": (
+        "spec.template.spec.runtime",
+        "FieldValueRequired",
+        put(RUNTIME, {"resources": {"instanceType": "datumcloud/d1-standard-2"}}),
+    ),
+    "a sandbox and a machine": (
+        "spec.template.spec.runtime.virtualMachine",
+        "FieldValueForbidden",
+        put(f"{RUNTIME}/virtualMachine", {"volumeAttachments": [{"name": "boot"}]}),
+    ),
+    "a volume of nothing": (
+        "spec.template.spec.volumes[0]",
+        "FieldValueRequired",
+        put(f"{TEMPLATE}/volumes", [{"name": "data"}]),
+    ),
+    "a disk that is a ConfigMap": (
+        "spec.template.spec.volumes[0].configMap",
+        "FieldValueForbidden",
+        put(f"{TEMPLATE}/volumes", [{**VOLUME, "configMap": {"name": "c"}}]),
+    ),
+    "a ConfigMap that is a Secret": (
+        "spec.template.spec.volumes[0].secret",
+        "FieldValueForbidden",
+        put(f"{TEMPLATE}/volumes", [{"name": "c", "configMap": {"name": "c"}, "secret": {}}]),
+    ),
+    "a location": (
+        "spec.template.spec.location",
+        "FieldValueForbidden",
+        put(f"{TEMPLATE}/location", {"name": "dfw", "namespace": ""}),
+    ),
+    "gates": (
+        "spec.template.spec.controller",
+        "FieldValueForbidden",
+        put(f"{TEMPLATE}/controller", {"templateHash": "v1-0"}),
+    ),
+    "a label of the platform": (
+        "spec.template.metadata.labels",
+        "FieldValueForbidden",
+        put("/spec/template/metadata", {"labels": {"compute.datumapis.com/workload-uid": "u"}}),
+    ),
+    "an annotation of the platform": (
+        "spec.template.metadata.annotations",
+        "FieldValueForbidden",
+        put("/spec/template/metadata", {"annotations": {"meta.datumapis.com/x": "u"}}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(RULED))
+async def test_a_rule_of_the_schema_refuses_without_a_webhook(
+    api: Api, compute: str, case: str
+) -> None:
+    field, reason, change = RULED[case]
+    reply = await api.post(f"{compute}/workloads", changed("Workload", change))
+    assert (reply.status, reply.reason) == (422, "Invalid")
+    (cause,) = objects_at(reply.details, "causes")
+    assert (string_at(cause, "field"), string_at(cause, "reason")) == (field, reason)
+
+
+@pytest.mark.parametrize("case", sorted(RULED))
+def test_the_webhook_refuses_the_same_field_for_the_same_reason(case: str) -> None:
+    field, reason, change = RULED[case]
+    facts = Facts("acme", NETWORKING_OFF, NETWORKING_OFF)
+    found = review_workload(changed("Workload", change), None, facts)
+    assert isinstance(found, tuple)
+    refused = [(each.path.text, each.kind.value) for each in found]
+    # The webhook also names the key of a map.
+    assert any(path.startswith(field) and kind == reason for path, kind in refused), refused
+
+
+async def test_annotations_of_users_pass_the_rules(api: Api, compute: str) -> None:
+    allowed: JsonObject = {
+        "compute.datumapis.com/ssh-keys": "a:ssh-ed25519 AAAA",
+        "compute.datumapis.com/restartedAt": "2026-01-01T00:00:00Z",
+        "example.com/a": "b",
+    }
+    sent = changed("Workload", put("/spec/template/metadata", {"annotations": allowed}))
+    (await api.post(f"{compute}/workloads", sent)).expect(201)
+
+
 # The webhook refuses these, if there is one; the schema admits them (api.md 12.3).
 PASSED: Final[dict[str, JsonObject]] = {
-    "replicas beyond 32 bits": put("/spec/placements/0/scaleSettings/minReplicas", 2**31),
-    "no city": put("/spec/placements/0/cityCodes", []),
-    "no replicas wanted": put("/spec/placements/0/scaleSettings/minReplicas", 0),
+    "metrics of no number": put("/spec/placements/0/scaleSettings/metrics", [{}]),
     "another policy": put("/spec/placements/0/scaleSettings/instanceManagementPolicy", "Parallel"),
     "an unknown instance type": put(f"{RUNTIME}/resources/instanceType", "huge"),
-    "neither sandbox nor machine": put(
-        RUNTIME, {"resources": {"instanceType": "datumcloud/d1-standard-2"}}
-    ),
     "a protocol of its own": put(
         f"{CONTAINER}/ports", [{"name": "http", "port": 80, "protocol": "QUIC"}]
     ),

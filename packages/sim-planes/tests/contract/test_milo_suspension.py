@@ -76,7 +76,7 @@ class SuspendableProject:
         for reason in reasons or ("Billing",):
             order = a_suspension(self.name, f"{self.run}-{reason.lower()}", reason)
             await self.root.create(SUSPENSIONS, order)
-        await eventually(self._is("True"))
+        await eventually(self._has_orders(len(reasons) or 1))
         await eventually(self._refuses)
 
     async def resume(self) -> None:
@@ -89,6 +89,15 @@ class SuspendableProject:
 
     async def read_project(self) -> JsonObject:
         return await self.root.get(PROJECTS, self.name) or {}
+
+    def _has_orders(self, number: int) -> Callable[[], Awaitable[bool]]:
+        """The controller counts orders one by one: the first suspends, the next are added."""
+
+        async def has_orders() -> bool:
+            orders = objects_at(await self.read_project(), "status", "suspensions")
+            return len(orders) == number and await self._is("True")()
+
+        return has_orders
 
     def _is(self, status: str) -> Callable[[], Awaitable[bool]]:
         async def has_status() -> bool:

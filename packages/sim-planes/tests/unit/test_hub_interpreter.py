@@ -538,3 +538,143 @@ def test_the_texts_of_a_condition_are_bounded(interpreter: Interpreter) -> None:
     assert condition_text(status, "Ready") == ("Unknown", "Unknown", "m" * 4_096)
     kinds = [entry["type"] for entry in objects_at(status, "conditions")]
     assert kinds == ["CellsReporting", "Ready"]
+
+
+# --- suspension (suspension.md 4) -----------------------------------------------------------------
+
+SUSPENDED = a_cell_status(blocked("Suspended"), ready=0, suspended=True)
+
+
+@pytest.mark.spec("SU-18")
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([], None),
+        ([reports("a", SUSPENDED)], True),
+        ([reports("a")], None),
+        ([reports("a", SUSPENDED), reports("b", SUSPENDED)], True),
+        ([reports("a", SUSPENDED), reports("b")], None),
+        ([reports("a", a_cell_status(suspended="true"))], None),
+        ([reports("a", SUSPENDED), silent("b")], True),
+        ([silent("a")], None),
+        ([silent("a"), silent("b")], None),
+    ],
+)
+def test_a_deployment_is_suspended_once_every_reporting_cell_is(
+    interpreter: Interpreter, items: list[StatusItem], expected: bool | None
+) -> None:
+    assert aggregated(interpreter, items).get("suspended") is expected
+
+
+@pytest.mark.spec("SU-18")
+def test_a_suspension_does_not_outlast_the_report_of_its_cell(interpreter: Interpreter) -> None:
+    suspended = aggregated(interpreter, [reports("a", SUSPENDED)])
+    assert "suspended" not in aggregated(interpreter, [reports("a")], suspended)
+    assert "suspended" not in aggregated(interpreter, [silent("a")], suspended)
+
+
+@pytest.mark.spec("SU-12", "SU-18")
+def test_suspended_outranks_every_reason_of_another_cell(interpreter: Interpreter) -> None:
+    items = [reports("a", a_cell_status(blocked("CityCodeMismatch"), ready=0))]
+    status = aggregated(interpreter, [*items, reports("b", SUSPENDED)])
+    for kind in ("Available", "Ready", "ReplicasReady"):
+        assert condition_text(status, kind)[1] == "Suspended"
+
+
+# --- autoscaling (autoscaling.md 2, 4) ------------------------------------------------------------
+
+
+@pytest.mark.spec("AS-13")
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "wins"),
+    [
+        ("AutoscalingReady", "True", "False", "second"),
+        ("AutoscalingReady", "Unknown", "True", "first"),
+        ("AutoscalingReady", "Unknown", "False", "second"),
+        ("AutoscalingLimited", "False", "True", "second"),
+        ("AutoscalingLimited", "Unknown", "False", "first"),
+        ("AutoscalingLimited", "Unknown", "True", "second"),
+    ],
+)
+def test_autoscaling_is_merged_over_the_cells_that_have_it(
+    interpreter: Interpreter, kind: str, first: str, second: str, wins: str
+) -> None:
+    one = a_cell_status((*READY, a_condition(kind, first, "First", "first")))
+    two = a_cell_status((*READY, a_condition(kind, second, "Second", "second")))
+    none = a_cell_status(READY)
+    items = [reports("a", one), reports("b", two), reports("c", none)]
+    status = aggregated(interpreter, items)
+    assert condition_text(status, kind)[2] == wins
+    assert condition_text(status, "Available")[0] == "True"
+    assert condition_text(status, "Ready")[0] == "True"
+    without = aggregated(interpreter, [reports("c", none)])
+    assert kind not in {string_at(each, "type") for each in objects_at(without, "conditions")}
+
+
+def a_copy(replicas: int | None, *, is_autoscaled: bool) -> JsonObject:
+    settings: JsonObject = {"minReplicas": 2, "instanceManagementPolicy": "OrderedReady"}
+    if is_autoscaled:
+        settings |= {"maxReplicas": 9, "metrics": [{"resource": {"name": "cpu", "target": {}}}]}
+    template: JsonObject = {"metadata": {"labels": {"a.b/c": "d"}}, "spec": {"volumes": []}}
+    spec: JsonObject = {"cityCode": "DFW", "scaleSettings": settings, "template": template}
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return {"metadata": {"name": "web", "annotations": {}}, "spec": spec}
+
+
+@pytest.mark.spec("AS-06")
+def test_the_number_of_a_cell_is_retained_for_autoscaled_deployments_alone(
+    interpreter: Interpreter,
+) -> None:
+    for is_autoscaled in (True, False):
+        desired = a_copy(None, is_autoscaled=is_autoscaled)
+        kept = interpreter.retain(desired, a_copy(7, is_autoscaled=True))
+        assert kept == a_copy(7 if is_autoscaled else None, is_autoscaled=is_autoscaled)
+        assert interpreter.retain(desired, a_copy(None, is_autoscaled=True)) == desired
+
+
+def test_what_is_empty_in_neither_argument_vanishes_from_a_retained_object() -> None:
+    sandbox = LuaSandbox(lambda: NOW)
+    script = "function Retain(a, b) a.new = {} return a end"
+    given: JsonObject = {"kept": {}, "list": [], "deep": [{"x": {}}], "text": "t"}
+    assert sandbox.call_about(script, "Retain", given, {}) == given
+
+
+# --- what a deployment depends on -----------------------------------------------------------------
+
+EXPECTED = "compute.datumapis.com/expected-referenced-data"
+
+
+def dependencies(interpreter: Interpreter, metadata: JsonValue) -> list[str]:
+    found = interpreter.dependencies({"kind": "WorkloadDeployment", "metadata": metadata})
+    assert all((one["apiVersion"], one["namespace"]) == ("v1", "ns-1") for one in found)
+    return [f"{one['kind']}/{one['name']}" for one in found]
+
+
+def test_tokens_of_the_annotation_are_dependencies_in_the_same_namespace(
+    interpreter: Interpreter,
+) -> None:
+    text = '["ConfigMap/app.config-1","Secret/db"]'
+    metadata: JsonObject = {"namespace": "ns-1", "annotations": {EXPECTED: text}}
+    assert dependencies(interpreter, metadata) == ["ConfigMap/app.config-1", "Secret/db"]
+
+
+@pytest.mark.spec("RD-22")
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"namespace": "ns-1"},
+        {"namespace": "ns-1", "annotations": {}},
+        {"namespace": "ns-1", "annotations": {EXPECTED: ""}},
+        {"namespace": "ns-1", "annotations": {EXPECTED: "[]"}},
+        {"namespace": "ns-1", "annotations": {EXPECTED: '{"Secret": "db"}'}},
+        {"namespace": "ns-1", "annotations": {EXPECTED: '["Pod/web","Secret/"]'}},
+        {"namespace": "ns-1", "annotations": {EXPECTED: 7}},
+        {"namespace": "ns-1", "annotations": "none"},
+        None,
+    ],
+)
+def test_any_other_text_yields_no_dependency_and_no_error(
+    interpreter: Interpreter, metadata: JsonValue
+) -> None:
+    assert dependencies(interpreter, metadata) == []

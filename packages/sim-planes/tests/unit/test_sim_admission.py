@@ -8,11 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from compute_sim_planes.api_server.admission.expressions import (
-    ExpressionError,
-    ExpressionInputs,
-    compile_expression,
-)
 from compute_sim_planes.api_server.admission.webhook_clients import (
     HttpWebhooks,
     RegisteredWebhooks,
@@ -22,6 +17,11 @@ from compute_sim_planes.api_server.admission.webhook_clients import (
 )
 from compute_sim_planes.api_server.authz.identity import authenticated
 from compute_sim_planes.api_server.plane import PlaneParts, UserTransport
+from compute_sim_planes.api_server.schema.expressions import (
+    ExpressionError,
+    ExpressionInputs,
+    compile_expression,
+)
 from compute_sim_planes.api_server.testing import (
     MERGE_PATCH,
     ApiResponse,

@@ -17,19 +17,14 @@ from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.client.rest import Client
 from compute_sim_planes.conditions import find_condition
 from compute_sim_planes.json_types import JsonObject, JsonValue, objects_at, string_at, value_at
-from compute_sim_planes.provider import (
-    FINALIZER,
-    INSTANCES,
-    Phase,
-    PodState,
-    Provider,
-    ProviderOptions,
-    derive_pod_state,
-)
+from compute_sim_planes.pod_life import FirstContainer, Phase, ProviderOptions, derive_pod_state
+from compute_sim_planes.provider import FINALIZER, INSTANCES, Provider
 from compute_sim_planes.time.clock import VirtualClock, run
 
 START: Final = datetime(2026, 3, 1, tzinfo=UTC)
 OPTIONS: Final = ProviderOptions()
+IMAGE: Final = "registry.example.net:5000/x"
+ROOT_IMAGE: Final = "the image runs as root, which this cell does not allow"
 
 
 class Cell:
@@ -45,7 +40,7 @@ class Cell:
     async def add(self, name: str, tag: str = "1.0", *gates: str, sandbox: bool = True) -> None:
         runtime: JsonObject = {"resources": {"instanceType": "datumcloud/d1-standard-2"}}
         if sandbox:
-            container: JsonObject = {"name": "app", "image": f"registry.example.net:5000/x:{tag}"}
+            container: JsonObject = {"name": "app", "image": f"{IMAGE}:{tag}"}
             runtime["sandbox"] = {"containers": [container]}
         listed: list[JsonValue] = [{"name": gate} for gate in gates]
         desired: JsonObject = {
@@ -93,26 +88,77 @@ def run_scenario(scenario: Callable[[Cell], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "seconds", "phase"),
+    ("tag", "seconds", "phase", "reason"),
     [
-        ("1.0", 0.5, Phase.PENDING),
-        ("1.0", 1, Phase.RUNNING),
-        ("slow-7", 6, Phase.PENDING),
-        ("slow-7", 7, Phase.RUNNING),
-        ("hang", 9999, Phase.PENDING),
-        ("image-unavailable", 9999, Phase.PENDING),
-        ("failed", 1, Phase.RUNNING),
-        ("failed", 2, Phase.FAILED),
-        ("stopped", 2, Phase.SUCCEEDED),
+        ("1.0", 0.5, Phase.PENDING, "Provisioning"),
+        ("1.0", 1, Phase.RUNNING, "Provisioning"),
+        ("1.0", 2, Phase.RUNNING, "Available"),
+        ("slow-7", 6, Phase.PENDING, "Provisioning"),
+        ("slow-7", 8, Phase.RUNNING, "Available"),
+        ("hang", 9999, Phase.PENDING, "Provisioning"),
+        ("image-unavailable", 9999, Phase.PENDING, "ImageUnavailable"),
+        ("config-error", 9999, Phase.PENDING, "ConfigurationError"),
+        ("failed", 1, Phase.RUNNING, "Provisioning"),
+        ("failed", 2, Phase.FAILED, "Failed"),
+        ("stopped", 2, Phase.SUCCEEDED, "Stopping"),
     ],
 )
-def test_the_image_tag_determines_the_pod_phase(tag: str, seconds: float, phase: Phase) -> None:
-    assert derive_pod_state(tag, timedelta(seconds=seconds), OPTIONS).phase is phase
+def test_the_image_tag_determines_phase_and_report(
+    tag: str, seconds: float, phase: Phase, reason: str
+) -> None:
+    state = derive_pod_state(image(tag), timedelta(seconds=seconds), OPTIONS)
+    assert (state.phase, state.available.reason) == (phase, reason)
 
 
-def test_without_a_delay_a_pod_runs_at_once() -> None:
-    options = ProviderOptions(start_delay=timedelta())
-    assert derive_pod_state("1.0", timedelta(), options) == PodState(Phase.RUNNING)
+def image(tag: str) -> FirstContainer:
+    return FirstContainer("app", f"{IMAGE}:{tag}")
+
+
+def history(tag: str, seconds: int) -> list[tuple[float, str]]:
+    """The reasons of Available with their times, followed from change to change."""
+    age, found = timedelta(), list[tuple[float, str]]()
+    while age < timedelta(seconds=seconds):
+        state = derive_pod_state(image(tag), age, OPTIONS)
+        if not found or found[-1][1] != state.available.reason:
+            found.append((age.total_seconds(), state.available.reason))
+        if state.changes_in is None:
+            break
+        age += state.changes_in
+    return found
+
+
+@pytest.mark.spec("C-91")
+def test_a_crashing_image_is_never_available() -> None:
+    expected = [
+        (0, "Provisioning"),
+        (1.3, "InstanceCrashing"),
+        (2.3, "Starting"),  # after the first restart
+        (2.6, "InstanceCrashing"),
+    ]
+    assert history("crash", 3600) == expected
+    assert history("oom", 3600) == expected
+
+
+@pytest.mark.spec("C-91")
+def test_an_image_that_flaps_is_available_only_once_it_has_run_for_long_enough() -> None:
+    assert history("flap", 70) == [
+        (0, "Provisioning"),
+        (2, "Available"),
+        (16, "InstanceCrashing"),
+        (17, "Starting"),  # after the first restart
+        (27, "Available"),
+        (32, "InstanceCrashing"),  # waits 10 s, and from the second restart until it is settled
+        (52, "Available"),
+        (57, "InstanceCrashing"),
+    ]
+    assert history("crash-after-15", 70) == history("flap", 70)
+
+
+def test_without_delays_a_pod_is_available_at_once() -> None:
+    at_once = timedelta()
+    options = ProviderOptions(start_delay=at_once, available_after=at_once)
+    state = derive_pod_state(image("1.0"), at_once, options)
+    assert (state.available.status, state.has_started, state.changes_in) == ("True", True, None)
 
 
 @pytest.mark.spec("C-91")
@@ -159,21 +205,64 @@ def test_an_ungated_instance_runs_its_frozen_spec_and_echoes_the_hash_when_it_ru
 
 @pytest.mark.spec("C-91")
 @pytest.mark.parametrize(
-    ("tag", "reason"),
+    ("tag", "reason", "message"),
     [
-        ("image-unavailable", "ImageUnavailable"),
-        ("crash", "InstanceCrashing"),
-        ("config-error", "ConfigurationError"),
+        (
+            "image-unavailable",
+            "ImageUnavailable",
+            f'Image "{IMAGE}:image-unavailable" of container "app" could not be pulled: not found',
+        ),
+        (
+            "config-error",
+            "ConfigurationError",
+            f'Container "app" could not be started: {ROOT_IMAGE}',
+        ),
     ],
 )
-def test_failures_are_reported_on_available(tag: str, reason: str) -> None:
+def test_a_container_that_never_started_is_reported(tag: str, reason: str, message: str) -> None:
     async def scenario(cell: Cell) -> None:
         await cell.add("web-0", tag)
         await asyncio.sleep(3)
-        status, actual, message = await cell.condition("web-0", "Available")
-        assert (status, actual) == ("Unknown", reason)
+        assert await cell.condition("web-0", "Available") == ("False", reason, message)
         programmed = await cell.condition("web-0", "Programmed")
         assert programmed == ("Unknown", "ProgrammingInProgress", message)
+
+    run_scenario(scenario)
+
+
+@pytest.mark.spec("C-91")
+@pytest.mark.parametrize(
+    ("tag", "message"),
+    [
+        ("crash", 'Container "app" ends again and again (exit code 1)'),
+        ("oom", 'Container "app" runs out of memory (2Gi)'),
+    ],
+)
+def test_a_container_that_ends_again_and_again_is_reported(tag: str, message: str) -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("web-0", tag)
+        await asyncio.sleep(3)
+        expected = ("False", "InstanceCrashing", message)
+        assert await cell.condition("web-0", "Available") == expected
+        programmed = await cell.condition("web-0", "Programmed")
+        assert programmed == ("True", "Programmed", "Instance is programmed")
+
+    run_scenario(scenario)
+
+
+@pytest.mark.spec("C-91")
+def test_a_node_that_does_not_answer_is_reported_until_it_does() -> None:
+    async def scenario(cell: Cell) -> None:
+        await cell.add("web-0")
+        await asyncio.sleep(3)
+        cell.provider.set_node_away(is_away=True)
+        await asyncio.sleep(1)
+        reported = await cell.condition("web-0", "Available")
+        assert reported[:2] == ("Unknown", "NodeUnreachable")
+        cell.provider.set_node_away(is_away=False)
+        await asyncio.sleep(1)
+        assert (await cell.condition("web-0", "Available"))[0] == "True"
+        assert len(cell.provider.started) == 1
 
     run_scenario(scenario)
 

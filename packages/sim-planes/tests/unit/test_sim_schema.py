@@ -432,10 +432,13 @@ NOT_STRUCTURAL: list[tuple[JsonObject, str]] = [
         ),
     ),
     (
-        {"type": "string", "x-kubernetes-validations": [{"rule": "self != ''"}]},
+        {
+            "type": "string",
+            "allOf": [{"x-kubernetes-validations": [{"rule": "self != ''"}]}],
+        },
         (
-            "schema.properties[x].x-kubernetes-validations: Forbidden: "
-            "this server evaluates no CEL rules"
+            "schema.properties[x].allOf[0].x-kubernetes-validations: Forbidden: "
+            "this server evaluates no CEL rules in a combination"
         ),
     ),
     (

@@ -19,6 +19,7 @@ from compute_sim_planes.api_server.handlers import (
     patch,
     read,
     reviews,
+    scale,
     watch,
     write,
 )
@@ -151,6 +152,10 @@ def _choose_subresource(kind: Kind, path: ResourcePath, verb: str) -> Handler:
         if kind.built_in:
             raise api_errors.method_not_allowed()
         raise api_errors.method_not_supported(kind.group_resource, verb)
+    if path.subresource == "scale" and kind.scale is not None:
+        if verb not in scale.VERBS:
+            raise api_errors.method_not_supported(kind.group_resource, verb)
+        return lambda call: scale.scale(call, verb)
     if path.subresource == "finalize" and "finalize" in kind.subresources and verb == "update":
         return finalize_namespace
     if kind.built_in:

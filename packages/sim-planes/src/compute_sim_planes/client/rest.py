@@ -102,8 +102,10 @@ class Client:
         self._prefix = prefix.rstrip("/")
         self._headers = {"User-Agent": manager, "Accept": JSON, **(headers or {})}
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject | None:
-        answer = await self._send("GET", resource.path(namespace, name))
+    async def get(
+        self, resource: Resource, name: str, namespace: str = "", *, subresource: str = ""
+    ) -> JsonObject | None:
+        answer = await self._send("GET", resource.path(namespace, name, subresource))
         body = await read_body(answer)
         return None if answer.status == 404 else _object(answer.status, body)
 

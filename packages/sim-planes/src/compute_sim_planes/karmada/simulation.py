@@ -30,6 +30,7 @@ from compute_sim_planes.client.rest import Client
 from compute_sim_planes.conditions import is_condition_true
 from compute_sim_planes.faults.links import LinkState
 from compute_sim_planes.json_types import JsonObject
+from compute_sim_planes.karmada.bindings.dependencies import DependenciesDistributor
 from compute_sim_planes.karmada.bindings.scheduler import Scheduler
 from compute_sim_planes.karmada.bindings.status_controller import BindingStatusController
 from compute_sim_planes.karmada.bindings.work_controller import BindingController
@@ -106,6 +107,7 @@ class Karmada:
         PolicyController(hub, templates, detector, tasks).start()
         BindingController(hub, templates, tasks).start()
         Scheduler(hub, tasks).start()
+        DependenciesDistributor(hub, templates, interpreters, tasks).start()
         ExecutionController(hub, templates, members, interpreters, tasks).start()
         WorkStatusController(hub, templates, members, interpreters, tasks).start()
         BindingStatusController(hub, templates, interpreters, tasks).start()

@@ -67,6 +67,11 @@ class Templates:
             self._named.add((string_at(selector, "apiVersion"), string_at(selector, "kind")))
         self._start_named()
 
+    def watch_kind(self, api_version: str, kind: str) -> None:
+        """Start the informer of a kind that propagated objects depend on."""
+        self._named.add((api_version, kind))
+        self._start_named()
+
     def get(self, template: TemplateKey) -> JsonObject | None:
         informer = self._informers.get(template.resource)
         return informer.get(template.key.name, template.key.namespace) if informer else None

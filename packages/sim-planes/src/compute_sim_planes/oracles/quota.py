@@ -336,6 +336,9 @@ class _Replay:
         settings = existing.get("spec")
         scale = settings.get("scaleSettings") if isinstance(settings, dict) else None
         desired = scale.get("minReplicas") if isinstance(scale, dict) else 0
+        if isinstance(scale, dict) and scale.get("maxReplicas") and scale.get("metrics"):
+            # The cell decides up to this limit; a claim beyond its number goes a moment later.
+            desired = scale.get("maxReplicas")
         return isinstance(desired, int) and parsed[1] < desired
 
     # identity ------------------------------------------------------------------------------------

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from compute_sim_planes.api_server.admission.expressions import (
+from compute_sim_planes.api_server.schema import field_problems
+from compute_sim_planes.api_server.schema.expressions import (
     Expression,
     ExpressionError,
     ExpressionInputs,
     Variables,
     compile_expression,
 )
-from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.api_server.schema.field_problems import FieldProblem
 from compute_sim_planes.json_types import JsonObject, objects_at, string_at
 

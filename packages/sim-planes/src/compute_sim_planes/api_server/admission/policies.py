@@ -18,7 +18,6 @@ from compute_sim_planes.api_server.admission.compiled_policy import (
     InvalidPolicyError,
     compile_policy,
 )
-from compute_sim_planes.api_server.admission.expressions import ExpressionInputs
 from compute_sim_planes.api_server.admission.match_rules import (
     NAMESPACES,
     MatchResources,
@@ -26,6 +25,7 @@ from compute_sim_planes.api_server.admission.match_rules import (
 )
 from compute_sim_planes.api_server.admission.webhooks import render_attributes
 from compute_sim_planes.api_server.kinds.kind import GroupResource
+from compute_sim_planes.api_server.schema.expressions import ExpressionInputs
 from compute_sim_planes.api_server.storage.records import Change
 from compute_sim_planes.api_server.storage.store import Store
 from compute_sim_planes.json_types import JsonObject, object_at, string_at, strings_at

@@ -28,6 +28,7 @@ from compute_sim_planes.api_server.patch.server_side_apply import record_update
 from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.api_server.schema.field_problems import FieldProblem, ProblemKind
 from compute_sim_planes.api_server.schema.prune_and_default import prune
+from compute_sim_planes.api_server.schema.rule_evaluation import NOT_CHECKED, prevents_rules
 from compute_sim_planes.api_server.storage import system_fields
 from compute_sim_planes.api_server.storage.kind_rules import KindRules, rules_of
 from compute_sim_planes.api_server.storage.records import StoredObject, encode
@@ -130,7 +131,8 @@ async def create(call: ApiRequest, desired: JsonObject, options: WriteOptions) -
     if kind.default_status is not None:
         shown["status"] = desired["status"] = copy_json(kind.default_status)
     problems = [*_type_problems(call, desired), *meta_problems(kind, desired)]
-    check(call, desired, [*problems, *_schema_problems(call, desired, shown)], rules)
+    problems += _schema_problems(call, desired, shown)
+    check(call, desired, [*problems, *_broken_rules(call, desired, problems)], rules)
     _warn_of_finalizers(call, None, desired)
     await _review(call, "CREATE", None, desired, options)
     if state.store.get(kind.group_resource, call.namespace, name) is not None:
@@ -217,7 +219,9 @@ def _prepare(
     schema_problems = tolerate_unchanged(_schema_problems(call, desired, before), before, desired)
     if has_duplicates(schema_problems) and has_duplicates(_schema_problems(call, before)):
         schema_problems = tolerate_duplicates(schema_problems)
-    check(call, desired, [*problems, *schema_problems], rules, before)
+    problems += schema_problems
+    broken = _broken_rules(call, desired, problems, before)
+    check(call, desired, [*problems, *broken], rules, before)
     _warn_of_finalizers(call, before, desired)
     return desired
 
@@ -247,6 +251,23 @@ def _schema_problems(
         if problem.kind is not ProblemKind.REQUIRED or problem.path not in desired
     ]
     return sorted(problem_list, key=lambda problem: problem.path)
+
+
+def _broken_rules(
+    call: ApiRequest,
+    desired: JsonObject,
+    problems: list[FieldProblem],
+    before: JsonObject | None = None,
+) -> list[FieldProblem]:
+    """The CEL rules that refuse the object; those in unchanged values become warnings."""
+    schema = call.kind.schema
+    if schema is None or not schema.root.has_rules:
+        return []
+    if prevents_rules(problems):
+        return [NOT_CHECKED]
+    broken = schema.check_rules(desired, before)
+    call.warnings.extend(str(each.problem) for each in broken if each.is_tolerated)
+    return [each.problem for each in broken if not each.is_tolerated]
 
 
 def _type_problems(call: ApiRequest, desired: JsonObject) -> list[FieldProblem]:

@@ -165,6 +165,13 @@ _WORKLOADS: Final = (
         unconditional_update=False,
     ),
     _kind(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers hpa",
+        has_status=True,
+        categories=("all",),
+    ),
+    _kind(
         "networking.k8s.io/v1", "NetworkPolicy", "networkpolicies netpol", tracks_generation=True
     ),
     _kind(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind, PrinterColumn
+from compute_sim_planes.api_server.kinds.kind import GroupResource, Kind, PrinterColumn, ScalePaths
 from compute_sim_planes.api_server.schema import field_problems
 from compute_sim_planes.api_server.schema.compiled import compile_schema, structural_problems
 from compute_sim_planes.api_server.schema.field_problems import FieldProblem
@@ -224,6 +224,8 @@ def _derive_kind(definition: JsonObject, version: JsonObject) -> Kind:
         categories=tuple(strings_at(names, "categories")),
         verbs=VERBS,
         has_status=has_status,
+        subresources=("scale",) if (scale := _derive_scale(version)) is not None else (),
+        scale=scale,
         schema=schema,
         default_status=schema.default({}).get("status") if has_status else None,
         schema_document=document,
@@ -232,6 +234,20 @@ def _derive_kind(definition: JsonObject, version: JsonObject) -> Kind:
             string_at(selectable, "jsonPath").removeprefix(".")
             for selectable in objects_at(version, "selectableFields")
         ),
+    )
+
+
+def _derive_scale(version: JsonObject) -> ScalePaths | None:
+    scale = object_at(version, "subresources", "scale")
+    if not scale:
+        return None
+
+    def path(name: str) -> tuple[str, ...]:
+        text = string_at(scale, name).removeprefix(".")
+        return tuple(text.split(".")) if text else ()
+
+    return ScalePaths(
+        path("specReplicasPath"), path("statusReplicasPath"), path("labelSelectorPath")
     )
 
 

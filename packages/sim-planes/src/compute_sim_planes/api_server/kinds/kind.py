@@ -43,6 +43,15 @@ class PrinterColumn:
     format: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the subresource `scale` finds its values; a path is a tuple of member names."""
+
+    replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One kind in one served version, compared by identity (see the module docstring)."""
@@ -60,6 +69,7 @@ class Kind:
     has_status: bool = False
     # Subresources besides `status`.
     subresources: tuple[str, ...] = ()
+    scale: ScalePaths | None = None  # of the subresource `scale`
     tracks_generation: bool = True
     # Whether a PUT may omit the resourceVersion; kinds from CRDs never allow it.
     unconditional_update: bool = False

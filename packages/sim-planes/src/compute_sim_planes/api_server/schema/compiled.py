@@ -15,6 +15,7 @@ import orjson
 from compute_sim_planes.api_server.schema.field_problems import FieldProblem, ProblemKind
 from compute_sim_planes.api_server.schema.model import Schema, SchemaError, parse_schema
 from compute_sim_planes.api_server.schema.prune_and_default import apply_defaults, prune
+from compute_sim_planes.api_server.schema.rule_evaluation import BrokenRule, check_rules
 from compute_sim_planes.api_server.schema.structural import structural_problems
 from compute_sim_planes.api_server.schema.validation import validate
 from compute_sim_planes.json_types import JsonObject
@@ -53,6 +54,12 @@ class CompiledSchema:
     def validate(self, document: JsonObject) -> list[FieldProblem]:
         """All problems of the object; empty when it may be stored."""
         return list(validate(document, self.root))
+
+    def check_rules(self, document: JsonObject, before: JsonObject | None) -> list[BrokenRule]:
+        """The rules that an object breaks, which must be valid otherwise; `before` is the stored
+        one, None for a new one.
+        """
+        return list(check_rules(document, self.root, before))
 
 
 def compile_schema(openapi_v3_schema: JsonObject) -> CompiledSchema:

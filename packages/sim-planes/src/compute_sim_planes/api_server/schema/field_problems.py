@@ -50,12 +50,13 @@ class FieldProblem:
     kind: ProblemKind
     detail: str = ""
     value: JsonValue = ""
+    shows_value: bool = True
 
     @property
     def message(self) -> str:
         """The message of a cause: the kind as text, the value where allowed, the detail."""
         words = _WORDS[self.kind]
-        if self.kind not in _WITHOUT_VALUE:
+        if self.shows_value and self.kind not in _WITHOUT_VALUE:
             words = f"{words}: {_render(self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 

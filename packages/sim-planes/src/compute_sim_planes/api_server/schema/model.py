@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from compute_sim_planes.api_server.schema.rules import Rule, parse_rules
 from compute_sim_planes.json_types import (
     JsonObject,
     JsonValue,
@@ -89,6 +90,9 @@ class Schema:
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
     map_type: str = ""
+    rules: tuple[Rule, ...] = ()
+    # Whether this node or one below it has rules; most schemas have none and are not walked.
+    has_rules: bool = False
 
     @property
     def has_default(self) -> bool:
@@ -108,17 +112,22 @@ def parse_schema(document: JsonObject) -> Schema:
     pattern_text = string_at(document, "pattern")
     is_int_or_string = document.get("x-kubernetes-int-or-string") is True
     types = ("integer", "string") if is_int_or_string else _types(document)
+    properties = {
+        key: parse_schema(inner)
+        for key, inner in object_at(document, "properties").items()
+        if isinstance(inner, dict)
+    }
+    additional = _parse_additional(document.get("additionalProperties"))
+    items = _parse_optional(document.get("items"))
+    rules = parse_rules(document)
+    below = (*properties.values(), additional, items)
     return Schema(
         types=types,
         format=string_at(document, "format"),
         nullable=document.get("nullable") is True,
-        properties={
-            key: parse_schema(inner)
-            for key, inner in object_at(document, "properties").items()
-            if isinstance(inner, dict)
-        },
-        additional=_parse_additional(document.get("additionalProperties")),
-        items=_parse_optional(document.get("items")),
+        properties=properties,
+        additional=additional,
+        items=items,
         required=tuple(strings_at(document, "required")),
         enum=tuple(array_at(document, "enum")),
         pattern=compile_pattern(pattern_text) if pattern_text else None,
@@ -133,6 +142,8 @@ def parse_schema(document: JsonObject) -> Schema:
         list_type=string_at(document, "x-kubernetes-list-type"),
         list_map_keys=tuple(strings_at(document, "x-kubernetes-list-map-keys")),
         map_type=string_at(document, "x-kubernetes-map-type"),
+        rules=rules,
+        has_rules=bool(rules) or any(node is not None and node.has_rules for node in below),
     )
 
 

@@ -1,8 +1,8 @@
 """Checks that the schema of a CRD is structural, with the messages of a real API server.
 
-Only a structural schema can be pruned, defaulted and merged unambiguously. CEL rules, which this
-server does not evaluate, are refused too: a rule that is silently skipped would let tests pass that
-fail on a real plane.
+Only a structural schema can be pruned, defaulted and merged unambiguously. CEL rules that cannot be
+evaluated are refused too: a rule that is silently skipped would let tests pass that fail on a real
+plane.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from compute_sim_planes.api_server.schema import field_problems as problems
 from compute_sim_planes.api_server.schema.field_problems import FieldProblem
 from compute_sim_planes.api_server.schema.model import SchemaError, compile_pattern, parse_schema
 from compute_sim_planes.api_server.schema.prune_and_default import prune
+from compute_sim_planes.api_server.schema.rule_problems import rule_problems
 from compute_sim_planes.api_server.schema.validation import validate
 from compute_sim_planes.json_types import JsonObject, JsonValue, array_at, object_at, string_at
 
@@ -47,9 +48,9 @@ _FORBIDDEN_WHEN_NESTED = {
     "x-kubernetes-list-type": "must be undefined to be structural",
     "x-kubernetes-list-map-keys": "must be empty to be structural",
     "x-kubernetes-map-type": "must be undefined to be structural",
+    "x-kubernetes-validations": "this server evaluates no CEL rules in a combination",
 }
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_CEL_IS_NOT_EVALUATED = "this server evaluates no CEL rules"
 
 
 def structural_problems(
@@ -64,6 +65,9 @@ def _check(text: bytes, path: str) -> tuple[FieldProblem, ...]:
     """Cached per process: every plane of a test gets the same definitions."""
     schema: JsonObject = orjson.loads(text)
     problem_list = [*_check_root(schema, path), *_check_node(schema, path, "root")]
+    if not problem_list:
+        # Rules are compiled for a structural schema only, and needed to parse it.
+        problem_list = list(_check_rules(schema, path))
     if not problem_list:
         problem_list = list(_check_defaults(schema, path, is_root=True))
     return tuple(sorted(problem_list, key=str))
@@ -143,8 +147,6 @@ def _check_keywords(schema: JsonObject, path: str) -> Iterator[FieldProblem]:
     if schema.get("uniqueItems") is True:
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield problems.forbidden(f"{path}.uniqueItems", detail)
-    if "x-kubernetes-validations" in schema:
-        yield problems.forbidden(f"{path}.x-kubernetes-validations", _CEL_IS_NOT_EVALUATED)
     yield from _check_pattern(schema, path)
 
 
@@ -240,6 +242,20 @@ def _check_nested(part: JsonObject, path: str, outer: JsonObject) -> Iterator[Fi
 
 def _outside(path: str) -> str:
     return path.rpartition(".")[0]
+
+
+def _check_rules(schema: JsonObject, path: str, uncorrelatable: str = "") -> Iterator[FieldProblem]:
+    yield from rule_problems(schema, path, uncorrelatable)
+    for key, inner in object_at(schema, "properties").items():
+        if isinstance(inner, dict):
+            yield from _check_rules(inner, f"{path}.properties[{key}]", uncorrelatable)
+    for keyword in ("items", "additionalProperties"):
+        inner = schema.get(keyword)
+        if isinstance(inner, dict):
+            # Only elements with keys have a counterpart in the stored object.
+            has_keys = keyword != "items" or schema.get("x-kubernetes-list-type") == "map"
+            outside = uncorrelatable or ("" if has_keys else path)
+            yield from _check_rules(inner, f"{path}.{keyword}", outside)
 
 
 def _check_defaults(schema: JsonObject, path: str, *, is_root: bool) -> Iterator[FieldProblem]:

@@ -19,7 +19,7 @@ from compute_sim_planes.json_types import (
     strings_at,
     value_at,
 )
-from compute_sim_planes.karmada.bindings.resource_binding import target_clusters
+from compute_sim_planes.karmada.bindings.resource_binding import scheduled_clusters
 from compute_sim_planes.karmada.metadata import is_terminating, labels_of, name_of
 
 AFFINITY_MISMATCH = "cluster(s) did not match the placement cluster affinity constraint"
@@ -59,7 +59,7 @@ def find_refusal(binding: JsonObject, cluster: JsonObject) -> str:
     placement = object_at(binding, "spec", "placement")
     if not matches_affinity(placement, cluster):
         return AFFINITY_MISMATCH
-    if name_of(cluster) in target_clusters(binding):
+    if name_of(cluster) in scheduled_clusters(binding):
         return ""  # already scheduled there
     reference = object_at(binding, "spec", "resource")
     if not _serves(cluster, string_at(reference, "apiVersion"), string_at(reference, "kind")):

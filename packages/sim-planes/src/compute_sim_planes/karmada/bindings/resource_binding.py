@@ -84,8 +84,21 @@ def has_other_owner(existing: JsonObject, template: JsonObject) -> bool:
     return any(string_at(owner, "uid") != uid_of(template) for owner in controllers)
 
 
-def target_clusters(binding: JsonObject) -> list[str]:
+def scheduled_clusters(binding: JsonObject) -> list[str]:
+    """The clusters that the scheduler has chosen."""
     return [string_at(one, "name") for one in objects_at(binding, "spec", "clusters")]
+
+
+def target_clusters(binding: JsonObject) -> list[str]:
+    """All clusters that receive the object: the scheduled ones, and those of bindings that depend
+    on it.
+    """
+    required = (
+        string_at(cluster, "name")
+        for snapshot in objects_at(binding, "spec", "requiredBy")
+        for cluster in objects_at(snapshot, "clusters")
+    )
+    return list(dict.fromkeys((*scheduled_clusters(binding), *required)))
 
 
 def _spec(template: JsonObject, policy: JsonObject) -> JsonObject:

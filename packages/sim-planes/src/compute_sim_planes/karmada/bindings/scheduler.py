@@ -20,7 +20,7 @@ from compute_sim_planes.karmada.bindings.placement import (
     choose_clusters,
     matches_affinity,
 )
-from compute_sim_planes.karmada.bindings.resource_binding import target_clusters
+from compute_sim_planes.karmada.bindings.resource_binding import scheduled_clusters
 from compute_sim_planes.karmada.event_recorder import EventText
 from compute_sim_planes.karmada.hub import Hub
 from compute_sim_planes.karmada.kinds import (
@@ -97,7 +97,7 @@ class Scheduler:
         """The binding with its target clusters; written only if they changed."""
         placement = _render_placement(object_at(binding, "spec", "placement"))
         is_known = annotations_of(binding).get(APPLIED_PLACEMENT) == placement
-        if is_known and target_clusters(binding) == [*result.clusters]:
+        if is_known and scheduled_clusters(binding) == [*result.clusters]:
             return binding
         clusters: list[JsonValue] = [{"name": name} for name in result.clusters]
         patch: JsonObject = {

@@ -41,6 +41,9 @@ class Interpreter:
         self._aggregation = string_at(customization, *rules, "statusAggregation", "luaScript")
         self._health = string_at(customization, *rules, "healthInterpretation", "luaScript")
         self._reflection = string_at(customization, *rules, "statusReflection", "luaScript")
+        self._dependencies = string_at(
+            customization, *rules, "dependencyInterpretation", "luaScript"
+        )
         self._retention = string_at(customization, *rules, "retention", "luaScript")
 
     @property
@@ -55,6 +58,10 @@ class Interpreter:
     @property
     def reflects(self) -> bool:
         return bool(self._reflection)
+
+    @property
+    def has_dependencies(self) -> bool:
+        return bool(self._dependencies)
 
     @property
     def retains(self) -> bool:
@@ -82,9 +89,16 @@ class Interpreter:
             raise ScriptError("ReflectStatus returned no table")
         return result
 
+    def dependencies(self, hub_object: JsonObject) -> list[JsonObject]:
+        """References to the objects that the hub object depends on."""
+        result = self._sandbox.call(self._dependencies, "GetDependencies", hub_object)
+        if not isinstance(result, list) or not all(isinstance(one, dict) for one in result):
+            raise ScriptError("GetDependencies returned no list of references")
+        return [one for one in result if isinstance(one, dict)]
+
     def retain(self, desired: JsonObject, existing: JsonObject) -> JsonObject:
         """The object to write, with fields that the script retains from the existing one."""
-        result = self._sandbox.call(self._retention, "Retain", desired, existing)
+        result = self._sandbox.call_about(self._retention, "Retain", desired, existing)
         if not isinstance(result, dict):
             raise ScriptError("Retain returned no object")
         return result

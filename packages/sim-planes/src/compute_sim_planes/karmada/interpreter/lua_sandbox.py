@@ -7,12 +7,13 @@ one virtual machine serves every call, and its globals persist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from lupa import lua51
 
+from compute_sim_planes.json_copies import copy_json
 from compute_sim_planes.json_types import JsonObject, JsonValue
 
 # `pkg/resourceinterpreter/customized/declarative/luavm` of Karmada v1.18: these base functions
@@ -25,6 +26,8 @@ FORBIDDEN_OF_STRING: Final = ("gsub", "rep")
 ABSENT: Final = ("io", "debug", "package", "coroutine", "python")
 # Karmada edits the JSON of a result by path, where these characters have a meaning.
 NOT_IN_FIELD_NAMES: Final = frozenset("|#@*?")
+
+Path: TypeAlias = tuple[str, ...]
 
 
 class ScriptError(Exception):
@@ -51,13 +54,26 @@ class LuaSandbox:
 
     def call(self, script: str, function: str, *arguments: JsonValue) -> JsonValue:
         """The result of `function` in the script, converted as Karmada converts it."""
+        return _without_empty(self._run(script, function, *arguments))
+
+    def _run(self, script: str, function: str, *arguments: JsonValue) -> JsonValue:
         try:
             self._machine.execute(script)
             given = [self._into_lua(argument) for argument in arguments]
             returned = self._machine.globals()[function](*given)
         except (lua51.LuaError, TypeError) as failure:
             raise ScriptError(f"running {function}: {failure}") from failure
-        return _without_empty(_from_lua(returned))
+        return _from_lua(returned)
+
+    def call_about(self, script: str, function: str, *arguments: JsonObject) -> JsonValue:
+        """As `call`; a map or list of the result that is empty in an argument too stays. Karmada
+        converts the result of a retention by its arguments.
+        """
+        result, empty = self._run(script, function, *arguments), dict[Path, JsonValue]()
+        for argument in arguments:
+            for path, value in _find_empty(argument):
+                empty.setdefault(path, value)
+        return _restore_empty(result, empty)
 
     def _date(self, layout: str = "%c") -> str:
         return self._now().strftime(layout.removeprefix("!"))
@@ -120,3 +136,33 @@ def _without_empty(value: JsonValue) -> JsonValue:
         return value
     kept = {name: _without_empty(entry) for name, entry in value.items()}
     return {name: entry for name, entry in kept.items() if entry not in ({}, [])}
+
+
+def _find_empty(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
+    """Empty maps and lists below a value; positions in lists are no part of their paths."""
+    if isinstance(value, list):
+        entries = [(path, element) for element in value]
+    elif isinstance(value, dict):
+        entries = [((*path, name), entry) for name, entry in value.items()]
+    else:
+        return
+    for below, entry in entries:
+        if entry in ({}, []):
+            yield below, entry
+        else:
+            yield from _find_empty(entry, below)
+
+
+def _restore_empty(value: JsonValue, empty: Mapping[Path, JsonValue], path: Path = ()) -> JsonValue:
+    if isinstance(value, list):
+        return [_restore_empty(element, empty, path) for element in value]
+    if not isinstance(value, dict):
+        return value
+    restored: JsonObject = {}
+    for name, entry in value.items():
+        below = (*path, name)
+        if entry not in ({}, []):
+            restored[name] = _restore_empty(entry, empty, below)
+        elif below in empty:
+            restored[name] = copy_json(empty[below])
+    return restored

@@ -33,6 +33,10 @@ class Interpreters:
                 return interpreter.is_healthy(copy)
         return True
 
+    def dependencies(self, existing: JsonObject) -> Interpreter | None:
+        """The interpreter that states what an object depends on, if any."""
+        return next((one for one in self._of(existing) if one.has_dependencies), None)
+
     def retain(self, desired: JsonObject, existing: JsonObject) -> JsonObject:
         """The desired copy with fields that a script retains from the member."""
         for interpreter in self._of(desired):

@@ -1,10 +1,9 @@
-"""CEL expressions of admission policies, compiled and evaluated with Google's cel-cpp.
+"""CEL expressions of admission policies and schema rules, compiled and evaluated with cel-cpp.
 
-An expression that does not compile raises, so that its policy is refused when it is stored, as on a
-real server: stored, it could not be evaluated for any request. Functions are those of the standard
-library and of the extensions for strings and optionals; Kubernetes' own libraries are absent. The
-fields of `object`, `oldObject` and `request` have no declared types, so a mistyped name is an error
-of the evaluation.
+An expression that does not compile raises, so that what has it is refused when it is stored, as on
+a real server: stored, it could not be evaluated for any request. Functions are those of the
+standard library and of the extensions for strings and optionals; Kubernetes' own libraries are
+absent. The inputs have no declared types, so a mistyped name is an error of the evaluation.
 """
 
 from __future__ import annotations
@@ -21,8 +20,12 @@ from cel_expr_python.ext import ext_optional, ext_strings
 
 # Name and expression of each variable that precedes an expression.
 Variables: TypeAlias = tuple[tuple[str, str], ...]
-_INPUTS: Final = ("object", "oldObject", "request")
+# The names that an expression may read.
+POLICY_INPUTS: Final = ("object", "oldObject", "request")
+RULE_INPUTS: Final = ("self", "oldSelf")
 _VARIABLE: Final = "variables."
+# What precedes the library's own words in a message.
+IN_ERROR: Final = "resulted in error: "
 
 
 class ExpressionError(Exception):
@@ -43,10 +46,12 @@ class Expression:
 
 
 @lru_cache(maxsize=1024)
-def compile_expression(text: str, variables: Variables = ()) -> Expression:
+def compile_expression(
+    text: str, variables: Variables = (), inputs: tuple[str, ...] = POLICY_INPUTS
+) -> Expression:
     """Cached per process: every plane of a test gets the same policies."""
     try:
-        return Expression(text, _environment(variables).compile(text))
+        return Expression(text, _environment(variables, inputs).compile(text))
     except RuntimeError as error:
         status = "INVALID_ARGUMENT"
         reason = str(error).removeprefix(f"{status}: ").removesuffix(f" [{status}]")
@@ -54,11 +59,11 @@ def compile_expression(text: str, variables: Variables = ()) -> Expression:
 
 
 @lru_cache(maxsize=256)
-def _environment(variables: Variables) -> cel.Env:
+def _environment(variables: Variables, inputs: tuple[str, ...]) -> cel.Env:
     """The declarations for an expression: each variable has the type of its own expression."""
-    types: dict[str, cel.Type] = dict.fromkeys(_INPUTS, cel.Type.DYN)
+    types: dict[str, cel.Type] = dict.fromkeys(inputs, cel.Type.DYN)
     for at, (name, text) in enumerate(variables):
-        expression = compile_expression(text, variables[:at])
+        expression = compile_expression(text, variables[:at], inputs)
         types[f"{_VARIABLE}{name}"] = expression.program.return_type()
     # The version of the strings library in Kubernetes.
     extensions = [ext_strings.ExtStrings(2), ext_optional.ExtOptional()]
@@ -72,9 +77,11 @@ class ExpressionInputs:
     serves every policy that covers the request.
     """
 
-    def __init__(self, values: Mapping[str, object]) -> None:
+    def __init__(
+        self, values: Mapping[str, object], inputs: tuple[str, ...] = POLICY_INPUTS
+    ) -> None:
         self._values = values
-        self._activation = _environment(()).Activation(values)
+        self._activation = _environment((), inputs).Activation(values)
 
     def evaluate_variables(self, variables: Iterable[tuple[str, Expression]]) -> ExpressionInputs:
         """The inputs with the variables that have a value.
@@ -104,4 +111,4 @@ class ExpressionInputs:
 
 
 def _failure(expression: Expression, reason: str) -> ExpressionError:
-    return ExpressionError(f"expression '{expression.text}' resulted in error: {reason}")
+    return ExpressionError(f"expression '{expression.text}' {IN_ERROR}{reason}")
