@@ -31,4 +31,8 @@ BINDING: Final = Kind.of(karmada.RESOURCE_BINDING)
 CLAIM: Final = Kind(
     "quota.miloapis.com", "v1alpha1", "resourceclaims", "ResourceClaim", namespaced=True
 )
+LEASE: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+# Read as metadata: no cache holds a value.
+CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap", is_metadata_only=True)
+SECRET: Final = Kind("", "v1", "secrets", "Secret", is_metadata_only=True)
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

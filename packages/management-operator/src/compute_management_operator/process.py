@@ -47,7 +47,13 @@ def build(settings: ManagementSettings, process: OperatorProcess) -> BuiltOperat
         ready["discovery-synced"] = operator.find_projects_unlisted
     if settings.webhook_server is None:
         return BuiltOperator(operator=operator, ready=ready)
-    host = build_host(process, settings.webhook_server, operator.admission.review)
+    admission = operator.admission
+    host = build_host(
+        process,
+        settings.webhook_server,
+        admission.review,
+        admission.review_deployment if settings.delivers_data else None,
+    )
     return BuiltOperator(
         operator=operator,
         healthy={"front-door": host.find_unhealthy},

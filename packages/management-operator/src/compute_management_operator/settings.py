@@ -7,6 +7,7 @@ kit's. A file that breaks a rule is refused with exit code 2, before anything st
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -19,6 +20,7 @@ from compute_operator_kit.config.settings import (
     Root,
     Rule,
     Section,
+    UnreachableAfter,
     WebhookServerSettings,
     WorkersSettings,
 )
@@ -38,6 +40,13 @@ class DiscoverySettings(Section):
 
 class ProjectionSettings(Section):
     require_cell_label: bool = True
+
+
+class CellHealthSettings(Section):
+    """When a cell counts as unreachable."""
+
+    # Without a renewal of its Lease; below 30s for trials only, 0s: no cell is ever unreachable.
+    unreachable_after: UnreachableAfter = timedelta(seconds=60)
 
 
 class CachesSettings(Section):
@@ -67,6 +76,7 @@ class ManagementSettings(FederatedRoot):
     federation: FederationSettings = FederationSettings()
     webhook_server: WebhookServerSettings | None = None
     projection: ProjectionSettings = ProjectionSettings()
+    cell_health: CellHealthSettings = CellHealthSettings()
     workers: ManagementWorkersSettings = ManagementWorkersSettings()
     caches: CachesSettings = CachesSettings()
 

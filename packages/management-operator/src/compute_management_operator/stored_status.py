@@ -7,10 +7,11 @@ it. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from compute_operator_kit.core.json import Json, JsonObject, member_int, member_list
+from compute_operator_kit.core.json import Json, JsonObject, member_int, member_list, member_text
 
 
 # A tuple: one is built for each condition in each reconcile, and a frozen dataclass takes three
@@ -33,6 +34,14 @@ class StoredStatus:
     document: JsonObject = field(default_factory=dict)  # as served
     conditions: tuple[StoredCondition, ...] = ()
     condition_documents: list[Json] = field(default_factory=list)  # as served, in their order
+
+    def documents_without(self, types: Container[str]) -> list[Json]:
+        """The conditions as served, but those of these types."""
+        return [
+            entry
+            for entry in self.condition_documents
+            if not isinstance(entry, dict) or member_text(entry, "type") not in types
+        ]
 
 
 NO_STATUS: Final = StoredStatus()

@@ -16,11 +16,17 @@ from compute_management_operator.claims import controller as claims
 from compute_management_operator.dependencies import Dependencies
 from compute_management_operator.discovery import controller as discovery
 from compute_management_operator.discovery.plan import derive_project_url
+from compute_management_operator.hub.api_reader import ApiReader
 from compute_management_operator.hub.federation import controller as federation
+from compute_management_operator.hub.hearing import controller as hearing_controller
+from compute_management_operator.hub.hearing.dark_objects import CellHearing
 from compute_management_operator.hub.namespace_uids import NamespaceUids
 from compute_management_operator.hub.namespaces import controller as hub_namespace
 from compute_management_operator.hub.policy import controller as policy
 from compute_management_operator.hub.projection import controller as projection
+from compute_management_operator.hub.referenced_data import controller as referenced_data
+from compute_management_operator.hub.referenced_data.data_caches import read_templates
+from compute_management_operator.hub.referenced_data.resolver import DataResolver
 from compute_management_operator.planes import HOME, HUB, LOCATION, NETWORK, PROJECT, ROOT, SINGLE
 from compute_management_operator.settings import ManagementSettings
 from compute_management_operator.workload import controller as workload
@@ -56,11 +62,26 @@ def leader_controllers(deps: Dependencies, networking: OptionalKinds) -> Iterato
     # One for all of them: each read of a namespace proves its UID to every controller.
     namespaces = NamespaceUids(client_of)
     yield workload.build(deps, networking, namespaces.find_hub_namespace)
-    yield federation.build(deps, namespaces)
+    hearing = CellHearing()
+    data = None
+    if deps.settings.delivers_data:
+        data = DataResolver(ApiReader(deps.context, NAMESPACE_READER), deps.clock)
+        yield referenced_data.build(deps, namespaces, data)
+    yield federation.build(deps, namespaces, hearing, data)
     yield policy.build(deps, namespaces)
-    yield projection.build(deps, namespaces)
+    yield projection.build(deps, namespaces, hearing)
+    yield hearing_controller.build(deps, hearing)
     yield hub_namespace.build(deps, namespaces)
     yield claims.build(deps, namespaces)
+
+
+def _sharing_caches(
+    deps: Dependencies, setups: Iterator[ControllerSetup]
+) -> tuple[ControllerSetup, ...]:
+    """While data is delivered, the one cache of deployments also reads their templates."""
+    if deps.settings.delivers_data and deps.settings.is_federated:
+        return tuple(read_templates(setup) for setup in setups)
+    return tuple(setups)
 
 
 def read_only_controllers(
@@ -117,7 +138,7 @@ class ManagementOperator(Operator):
             planes=tuple(known_planes(settings, ports.endpoints)),
             # Nothing is cached of the home plane, except in mode `single`, where it is the project.
             ready_plane=SINGLE if settings.is_single else HOME,
-            leader_controllers=tuple(leader_controllers(deps, networking)),
+            leader_controllers=_sharing_caches(deps, leader_controllers(deps, networking)),
             read_only_controllers=tuple(read_only_controllers(deps, ports.endpoints)),
             workers=Workers(settings.workers.total, settings.workers.per_project),
             find_meter=limits.find_meter,

@@ -280,20 +280,13 @@ def test_a_plane_that_hangs_is_answered_before_the_api_server_gives_up() -> None
     play(scenario, hanging)
 
 
-def test_a_stored_number_that_is_not_acted_on_is_a_warning() -> None:
+def test_data_that_is_not_delivered_is_a_warning() -> None:
     async def scenario(world: World) -> None:
         process = await settle(world)
         wanted = a_workload_document()
-        spec = member_object(wanted, "spec")
-        placements = spec["placements"]
-        assert isinstance(placements, list)
-        assert isinstance(placements[0], dict)
-        placements[0]["scaleSettings"] = {
-            "minReplicas": 1,
-            "maxReplicas": 3,
-            "instanceManagementPolicy": "OrderedReady",
-            "metrics": [{"resource": {"name": "cpu", "target": {"averageUtilization": 50}}}],
-        }
+        template = member_object(member_object(member_object(wanted, "spec"), "template"), "spec")
+        sandbox = member_object(member_object(template, "runtime"), "sandbox")
+        sandbox["imagePullSecrets"] = [{"name": "registry"}]
         answer = await process.admit(a_review(wanted, of_project("acme")))
         assert isinstance(answer, AdmissionAllowed)
         assert len(answer.warnings) == 1

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import Generator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,6 +41,7 @@ from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 PROJECT: Final = "acme"
 OF_PROJECT: Final[JsonObject] = {labels.PARENT_NAME_EXTRA: [PROJECT]}
 LONGEST_BLOCK: Final = 0.1  # faults.md F4
+MOST_COPIES: Final = 10  # a review takes 3 to 5 copies of the objects that take long
 # A collection of garbage falls into one attempt, not into each.
 ATTEMPTS: Final = 3
 LARGEST_DENIAL: Final = 64 * 1024
@@ -128,14 +130,18 @@ def test_a_review_of_the_largest_objects_never_holds_up_the_loop(monster: Monste
         for _ in range(ATTEMPTS):
             with watch.measuring("read"):
                 review = decode_json_object(raw)
+            with watch.measuring("copy"):
+                deepcopy(review)
             with watch.measuring("judge"):
                 verdict = await process.admit(review)
             assert isinstance(verdict, monster.verdict)
             if isinstance(verdict, AdmissionRefused):
                 assert verdict.status["code"] == 422
                 assert len(encode({**verdict.status})) < LARGEST_DENIAL
-        assert watch.shortest("read") < LONGEST_BLOCK
-        assert watch.shortest("judge") < LONGEST_BLOCK
+        # A slow machine is judged by copies of the same object; a quadratic walk takes hundreds.
+        longest = max(LONGEST_BLOCK, MOST_COPIES * watch.shortest("copy"))
+        assert watch.shortest("read") < longest
+        assert watch.shortest("judge") < longest
 
     play(story)
 

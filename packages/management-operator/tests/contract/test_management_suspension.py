@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 import pytest
-from management_builders.documents import a_workload_document
+from management_builders.documents import (
+    a_cluster_document,
+    a_deployment_document,
+    a_workload_document,
+)
 from management_builders.world import Process, World, condition_of, play
 
 from compute_api_types import labels
-from compute_management_operator.planes import DEPLOYMENT, HUB, PROJECT, ROOT, WORKLOAD
-from compute_operator_kit.core.json import JsonObject, member_object, member_text
+from compute_management_operator.hub.metrics import (
+    SUSPENDED_DEPLOYMENTS,
+    SUSPENDED_PROJECTS,
+    SUSPENSION_UNCONFIRMED,
+)
+from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, PROJECT, ROOT, WORKLOAD
+from compute_operator_kit.core.json import (
+    JsonObject,
+    decode_json_object,
+    member_object,
+    member_text,
+)
 from compute_sim_planes.faults.links import Link, LinkState
-from compute_sim_planes.history import Request
+from compute_sim_planes.history import Commit, Request
 from compute_sim_planes.milo.kinds import SUSPENSIONS
 from compute_sim_planes.milo.testing import a_suspension
 
@@ -147,6 +162,7 @@ def test_a_suspension_reaches_the_hub_and_goes_with_the_project_condition() -> N
     play(scenario)
 
 
+@pytest.mark.spec("SU-08")
 def test_a_tenant_may_stop_his_own_and_cannot_lift_the_projects_suspension() -> None:
     async def scenario(world: World) -> None:
         await federate(world)
@@ -169,16 +185,155 @@ def test_a_tenant_may_stop_his_own_and_cannot_lift_the_projects_suspension() -> 
     play(scenario)
 
 
-def test_a_hub_that_is_away_gets_the_suspension_at_its_return() -> None:
+@pytest.mark.spec("SU-14")
+def test_the_first_write_to_a_hub_that_was_away_carries_the_suspension() -> None:
     async def scenario(world: World) -> None:
         await federate(world, 2)
         link = world.links.setdefault(HUB, Link())
         link.cut(LinkState.REFUSED)
         await suspend(world)
+        for document in await world.listed("acme", DEPLOYMENT):
+            # By an administrator, who is exempt: there is other work to do too.
+            name = member_text(member_object(document, "metadata"), "name")
+            change: JsonObject = {"spec": {"scaleSettings": {"minReplicas": 5}}}
+            await world.patch("acme", DEPLOYMENT, name, change)
         await world.sleep(120)
+        before = len(copies_written(world))
         link.heal()
         await world.sleep(60)
+        written = copies_written(world)[before:]
+        assert len({commit.key for commit in written}) == 2
+        for commit in written:
+            document = decode_json_object(commit.after)
+            assert read_annotation(document, labels.SUSPENDED) == "true"
         assert await annotations_on_hub(world) == ["true"] * 2
+
+    play(scenario)
+
+
+def copies_written(world: World) -> list[Commit]:
+    return [
+        one
+        for one in world.history.of(Commit)
+        if one.plane == HUB and one.kind == DEPLOYMENT.kind and one.after
+    ]
+
+
+MANY = 1000
+
+
+@pytest.mark.spec("SU-16")
+def test_a_thousand_deployments_are_suspended_within_seconds_and_others_do_not_wait() -> None:
+    async def scenario(world: World) -> None:
+        await world.start_milo()
+        world.process().start()
+        for name in ("acme", "quiet"):
+            await world.add_milo_project(name, "DFW")
+        # Planes that answer in no time at all would hide a wait.
+        for name in ("quiet", HUB):
+            world.links.setdefault(name, Link()).slow(timedelta(milliseconds=5))
+        for number in range(MANY):
+            await world.create("acme", a_deployment_document(f"many-{number:04}"))
+        await world.sleep(60)
+        assert len(latest_copies(world)) == MANY
+        alone = await place(world, "before")
+        await suspend(world)
+        ordered = world.clock.now()
+        beside = await place(world, "during")
+        await world.sleep(10)
+        for key, written in latest_copies(world).items():
+            is_ours = "many-" in key
+            order = read_annotation(decode_json_object(written.after), labels.SUSPENDED)
+            assert (order == "true") is is_ours, key
+            assert not is_ours or written.at - ordered <= timedelta(seconds=5)
+        assert beside <= 2 * alone, (beside, alone)
+
+    play(scenario)
+
+
+def latest_copies(world: World) -> dict[str, Commit]:
+    return {one.key: one for one in copies_written(world)}
+
+
+async def place(world: World, name: str) -> timedelta:
+    """How long a deployment of another project takes to the hub."""
+    begun = world.clock.now()
+    await world.create("quiet", a_deployment_document(name))
+
+    await world.sleep(3)
+    (made, *_) = [one.at for one in copies_written(world) if name in one.key]
+    return made - begun
+
+
+# --- gauges ---------------------------------------------------------------------------------------
+
+
+def gauge(process: Process, name: str, cause: str = "") -> float:
+    return process.measures.gauges[(name, (("cause", cause),) if cause else ())]
+
+
+async def report(world: World, status: JsonObject) -> None:
+    """As Karmada aggregates it."""
+    for document in await world.listed(HUB, DEPLOYMENT):
+        metadata = member_object(document, "metadata")
+        name, namespace = member_text(metadata, "name"), member_text(metadata, "namespace")
+        await world.set_status(HUB, DEPLOYMENT, name, status, namespace)
+
+
+async def set_cluster_ready(world: World, status: str) -> None:
+    ready: JsonObject = {
+        "type": "Ready",
+        "status": status,
+        "reason": "ClusterReady",
+        "message": "",
+        "lastTransitionTime": "2026-06-20T08:00:00Z",
+    }
+    for document in await world.listed(HUB, CLUSTER):
+        name = member_text(member_object(document, "metadata"), "name")
+        await world.set_status(HUB, CLUSTER, name, {"conditions": [ready]}, "")
+
+
+@pytest.mark.spec("SU-13")
+def test_an_order_that_no_cell_confirms_is_counted_after_a_minute() -> None:
+    async def scenario(world: World) -> None:
+        process = await federate(world)
+        await world.create(HUB, a_cluster_document("dfw-1"))
+        await set_cluster_ready(world, "True")
+        await report(world, {"replicas": 2, "observedGeneration": 1})
+        await suspend(world)
+        await world.sleep(50)
+        assert gauge(process, SUSPENDED_PROJECTS) == 1
+        assert gauge(process, SUSPENDED_DEPLOYMENTS) == 1
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "not_acted") == 0
+        await world.sleep(30)
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "not_acted") == 1
+        await set_cluster_ready(world, "False")
+        await world.sleep(10)
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "cell_unreachable") == 1
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "not_acted") == 0
+        await report(world, {"replicas": 2, "observedGeneration": 1, "suspended": True})
+        await world.sleep(10)
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "cell_unreachable") == 0
+        await resume(world)
+        await world.sleep(90)
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "resume") == 1
+        await report(world, {"replicas": 2, "observedGeneration": 1, "suspended": None})
+        await world.sleep(10)
+        assert gauge(process, SUSPENSION_UNCONFIRMED, "resume") == 0
+        assert gauge(process, SUSPENDED_PROJECTS) == 0
+        assert gauge(process, SUSPENDED_DEPLOYMENTS) == 0
+
+    play(scenario)
+
+
+def test_a_deployment_without_instances_has_nothing_to_confirm() -> None:
+    async def scenario(world: World) -> None:
+        process = await federate(world)
+        await suspend(world)
+        await world.sleep(120)
+        assert gauge(process, SUSPENDED_DEPLOYMENTS) == 1
+        for cause in ("cell_unreachable", "not_acted", "resume"):
+            assert gauge(process, SUSPENSION_UNCONFIRMED, cause) == 0
 
     play(scenario)
 

@@ -41,7 +41,7 @@ async def script(world: World) -> None:
     await world.sleep(2)
     placements: list[Json] = [a_placement_document("us", ("DFW",))]
     await world.patch(acme, WORKLOAD, "web", {"spec": {"placements": placements}})
-    made = await world.create(PROJECTS[1], a_workload_document("taken", {"us": ()}))
+    made = await world.create(PROJECTS[1], a_workload_document("taken", {"us": ("TYCHO",)}))
     both = names.derive_deployment_names(
         workload="taken", workload_uid=uid_of(made), placement="us", city_code="DFW"
     )

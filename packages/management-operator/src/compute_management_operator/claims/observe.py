@@ -17,7 +17,7 @@ from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB
 from compute_management_operator.stored_status import StoredCondition
 from compute_operator_kit.cache.store import Caches
-from compute_operator_kit.core.json import member_int, member_list, member_object, member_text
+from compute_operator_kit.core.json import member_list, member_object, member_text
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
 from compute_operator_kit.core.objects import Absent, Metadata, Snapshot
 
@@ -99,8 +99,7 @@ def find_placed(caches: Caches, plane: PlaneName, namespace: str, name: str) -> 
     entry = caches.lister(plane, DEPLOYMENT).entry(namespace, name)
     if entry is None:
         return Absent()
-    spec = member_object(DEPLOYMENT_DECODER.read(entry.snapshot), "spec")
-    replicas = member_int(member_object(spec, "scaleSettings"), "minReplicas")
+    replicas = indexes.read_most(DEPLOYMENT_DECODER.read(entry.snapshot))
     return PlacedSlot(indexes.find_value(entry, indexes.CITY), replicas)
 
 

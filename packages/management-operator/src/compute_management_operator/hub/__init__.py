@@ -4,6 +4,7 @@
 federation   WorkloadDeployment of a project → its copy on the hub; the copy's status back
 policy       one PropagationPolicy per city and hub namespace
 projection   Instance on the hub → its read-only copy in the project
+referenced_data   ConfigMaps and Secrets that templates name → their companions beside the copies
 namespaces   removal of hub namespaces after their project namespace
 ```
 

@@ -32,6 +32,7 @@ class _Workload(TypedDict, total=False):
 class _DeploymentSpec(TypedDict, total=False):
     cityCode: object
     placementName: object
+    replicas: object
     scaleSettings: object
     workloadRef: object
 

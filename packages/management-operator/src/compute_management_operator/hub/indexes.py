@@ -39,6 +39,15 @@ CELLS: Final = "reporting-cells"
 OWNER: Final = "owning-deployment"
 CELL: Final = "cell"
 QUARANTINE: Final = "quarantine"
+SUSPENSION: Final = "suspension"
+REPORTED_BY: Final = "reported-by"
+CLUSTER_READY: Final = "cluster-ready"
+NAME: Final = "name"
+
+# Values of `SUSPENSION`.
+SUSPENDED: Final = "suspended"
+STOP_UNCONFIRMED: Final = "stop-unconfirmed"
+RESUME_UNCONFIRMED: Final = "resume-unconfirmed"
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -87,9 +96,21 @@ def read_scale(body: JsonObject) -> int:
     return sanitise_counter(member_int(settings, "minReplicas"))
 
 
+def read_most(body: JsonObject) -> int:
+    """The most replicas that a deployment may have: autoscaled, its cell decides up to a limit."""
+    settings = member_object(member_object(body, "spec"), "scaleSettings")
+    limit = member_int(settings, "maxReplicas") if member_list(settings, "metrics") else 0
+    return max(read_scale(body), sanitise_counter(limit))
+
+
 def read_routing(metadata: Metadata) -> str:
     """The city a hub object is routed to."""
     return metadata.labels.get(labels.TOPOLOGY_CITY_CODE, "")
+
+
+def has_data(metadata: Metadata) -> bool:
+    """Whether a copy states which referenced data its cell is to expect."""
+    return labels.EXPECTED_REFERENCED_DATA in metadata.annotations
 
 
 def read_policy_code(body: JsonObject) -> str:
@@ -124,6 +145,10 @@ def index_by_namespace(metadata: Metadata, _: JsonObject) -> Iterable[str]:
     return _some(metadata.namespace)
 
 
+def index_by_name(metadata: Metadata, _: JsonObject) -> Iterable[str]:
+    return _some(metadata.name)
+
+
 def index_by_recorded(metadata: Metadata, _: JsonObject) -> Iterable[str]:
     """Project deployments: the hub namespace they recorded; a hint that a user can forge."""
     return _some(metadata.annotations.get(labels.FEDERATION_NAMESPACE, ""))
@@ -135,7 +160,7 @@ def index_by_city(_: Metadata, body: JsonObject) -> Iterable[str]:
 
 def index_by_scale(_: Metadata, body: JsonObject) -> Iterable[str]:
     """Project deployments: their scale, which bounds the number of projections."""
-    return (str(read_scale(body)),)
+    return (str(read_most(body)),)
 
 
 def index_by_desired_base(metadata: Metadata, body: JsonObject) -> Iterable[str]:
@@ -174,6 +199,12 @@ def index_by_cells(_: Metadata, body: JsonObject) -> Iterable[str]:
     return ("1",) if len(cells) == 1 else ("many",)
 
 
+def index_by_reporting_cell(_: Metadata, body: JsonObject) -> Iterable[str]:
+    """Hub deployments: each cell that has reported, by name."""
+    reporting = find_condition(member_object(body, "status"), conditions.CELLS_REPORTING)
+    return reporting_cells(reporting) or ()
+
+
 def index_by_policy_code(_: Metadata, body: JsonObject) -> Iterable[str]:
     return _some(read_policy_code(body))
 
@@ -201,6 +232,25 @@ def index_by_quarantine(metadata: Metadata, _: JsonObject) -> Iterable[str]:
     return _some(metadata.annotations.get(labels.QUARANTINE_REASON, ""))
 
 
+def index_by_suspension(metadata: Metadata, body: JsonObject) -> Iterable[str]:
+    """Hub deployments: whether they are suspended, and whether their cells have not acted on that
+    or on the resume. Without Instances there is nothing to stop.
+    """
+    status = member_object(body, "status")
+    is_confirmed = status.get("suspended") is True
+    if not labels.is_suspended(metadata.annotations):
+        return (RESUME_UNCONFIRMED,) if is_confirmed else ()
+    has_instances = member_int(status, "replicas") > 0
+    is_awaited = has_instances and not is_confirmed
+    return (SUSPENDED, STOP_UNCONFIRMED) if is_awaited else (SUSPENDED,)
+
+
+def index_by_readiness(_: Metadata, body: JsonObject) -> Iterable[str]:
+    """Clusters: the status of their condition `Ready`, which Karmada writes."""
+    ready = find_condition(member_object(body, "status"), conditions.READY)
+    return () if ready is None else (ready.status,)
+
+
 # --- caches ---------------------------------------------------------------------------------------
 
 PROJECT_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {
@@ -216,12 +266,18 @@ HUB_DEPLOYMENTS: Final[Mapping[str, IndexFunction]] = {
     IDENTITY: index_by_identity,
     BASE: index_by_routed_base,
     CELLS: index_by_cells,
+    SUSPENSION: index_by_suspension,
+    REPORTED_BY: index_by_reporting_cell,
 }
 PROJECT_INSTANCES: Final[Mapping[str, IndexFunction]] = {
     NAMESPACE_OF: metadata_index(index_by_namespace),
 }
 HUB_NAMESPACES: Final[Mapping[str, IndexFunction]] = {PROJECT: index_by_project}
-HUB_CLUSTERS: Final[Mapping[str, IndexFunction]] = {CITY: index_by_routing}
+HUB_CLUSTERS: Final[Mapping[str, IndexFunction]] = {
+    NAME: index_by_name,
+    CITY: index_by_routing,
+    CLUSTER_READY: index_by_readiness,
+}
 HUB_POLICIES: Final[Mapping[str, IndexFunction]] = {
     NAMESPACE_OF: index_by_namespace,
     CODE: index_by_policy_code,

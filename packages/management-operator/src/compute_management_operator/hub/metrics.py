@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from compute_management_operator.hub.latency import LatencyTracker
-from compute_management_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE, POLICY
+from compute_management_operator.planes import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    HUB,
+    INSTANCE,
+    NAMESPACE,
+    POLICY,
+    SECRET,
+)
 from compute_operator_kit.core.errors import (
     PlaneGoneError,
     ProjectSuspendedError,
@@ -43,10 +51,23 @@ FINALIZERS_HELD: Final = "compute_federation_finalizers_held"
 ORPHANED: Final = "compute_federation_orphaned_hub_objects"
 REPORTING_CELLS: Final = "compute_federation_deployments_reporting_cells"
 AMBIGUOUS_CITIES: Final = "compute_federation_ambiguous_cities"
+SUSPENDED_PROJECTS: Final = "compute_suspended_projects"
+SUSPENDED_DEPLOYMENTS: Final = "compute_suspended_deployments"
+SUSPENSION_UNCONFIRMED: Final = "compute_suspension_unconfirmed"
+CELLS: Final = "compute_federation_cells"
+CELL_LEASE_AGE: Final = "compute_federation_cell_lease_age_seconds"
+DARK_TRANSITIONS: Final = "compute_federation_dark_transitions_total"
+DARK_OBJECTS: Final = "compute_federation_dark_objects"
 QUARANTINED: Final = "compute_federation_quarantined_objects"
 MISPLACED_CLAIMS: Final = "compute_misplaced_claims_removed_total"
 UNBACKED_CLAIMS: Final = "compute_unbacked_claims"
+COMPANIONS: Final = "compute_referenced_data_companions"
+DATA_ERRORS: Final = "compute_referenced_data_errors"
+COMPANION_WRITES: Final = "compute_referenced_data_writes_total"
+DATA_LAG: Final = "compute_referenced_data_lag_seconds"
 
+# With and without values they are two kinds of one name.
+_COMPANIONS: Final = frozenset({CONFIG_MAP.kind, SECRET.kind})
 _OBJECTS: Final[dict[Kind, str]] = {NAMESPACE: "namespace", DEPLOYMENT: "deployment"}
 
 
@@ -80,6 +101,15 @@ def _count_write(intent: Intent, measures: MetricsPort) -> None:
         measures.count(POLICY_WRITES, operation=operation)
     elif intent.key.plane != HUB and kind == INSTANCE:
         measures.count(PROJECTION_WRITES, operation=operation)
+
+
+def count_companion_writes(applied: Applied, measures: MetricsPort) -> None:
+    """Every ConfigMap and Secret that the hub acknowledged."""
+    for outcome in applied.outcomes:
+        key = outcome.intent.key
+        is_companion = key.plane == HUB and key.kind.kind in _COMPANIONS
+        if outcome.effect is Effect.WRITTEN and is_companion:
+            measures.count(COMPANION_WRITES, operation=operation_of(outcome.intent))
 
 
 def count_hub_errors(applied: Applied, controller: str, measures: MetricsPort) -> None:

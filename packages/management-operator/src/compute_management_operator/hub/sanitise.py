@@ -67,6 +67,7 @@ def sanitise_deployment_status(
         safe["location"] = sanitise_texts(location)
     else:
         safe.pop("location", None)
+    _drop_unless_bool(safe, "suspended")
     return SanitisedStatus(safe, sanitise_conditions(status, stored, now))
 
 
@@ -81,9 +82,18 @@ def sanitise_instance_status(
         safe["networkInterfaces"] = [
             _interface(entry) for entry in interfaces if isinstance(entry, dict)
         ]
-    if not isinstance(member_object(document, "controller").get("observedTemplateHash"), str):
+    controller = member_object(safe, "controller")
+    _drop_unless_bool(controller, "suspendedObserved")
+    if not isinstance(controller.get("observedTemplateHash"), str):
         safe.pop("controller", None)
+    _drop_unless_bool(safe, "suspended")
     return SanitisedStatus(safe, sanitise_conditions(status, stored, now))
+
+
+def _drop_unless_bool(members: JsonObject, name: str) -> None:
+    """The schema of a project refuses a whole status for one member of another type."""
+    if not isinstance(members.get(name), bool):
+        members.pop(name, None)
 
 
 def sanitise_texts(value: Json, depth: int = DEEPEST) -> Json:

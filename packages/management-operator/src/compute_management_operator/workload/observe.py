@@ -71,6 +71,11 @@ class WorkloadPlacement:
     city_codes: tuple[str, ...]
     scale_settings: JsonObject = field(default_factory=dict)
 
+    @property
+    def is_autoscaled(self) -> bool:
+        settings = self.scale_settings
+        return settings.get("maxReplicas") is not None and bool(member_list(settings, "metrics"))
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkName:
@@ -99,6 +104,9 @@ class ChildStatus:
     observed_generation: int = 0
     available: StoredCondition | None = None
     ready: StoredCondition | None = None
+    autoscaling: tuple[
+        StoredCondition, ...
+    ] = ()  # AutoscalingReady and -Limited, where it has them
 
 
 NO_CHILD_STATUS: Final = ChildStatus()
@@ -113,6 +121,7 @@ class WorkloadChild:
     workload_uid: str
     identity: DeploymentIdentity
     status: ChildStatus = NO_CHILD_STATUS
+    replicas: int = 0  # of its autoscaler, in a cluster that is its cell too; 0 where there is none
 
     @property
     def name(self) -> str:
@@ -139,6 +148,7 @@ class ObservedWorkload:
     is_project_deleting: bool = False
     # What a new deployment records for federation; "" without federation, or while it is unknown.
     hub_namespace: str = ""
+    is_cell: bool = False  # no federation: its deployments are those of the cell
 
 
 def is_new(metadata: Metadata) -> bool:
@@ -183,6 +193,7 @@ def observe(
         present_networks=_present(caches, key.plane, networking, networks),
         is_project_deleting=is_project_deleting(caches, key.plane),
         hub_namespace=find_hub_namespace(key.namespace, deployments),
+        is_cell=find_hub_namespace is find_none,
     )
 
 
@@ -197,6 +208,7 @@ def read_deployment(snapshot: Snapshot) -> WorkloadChild:
             member_text(spec, "placementName"), member_text(spec, "cityCode")
         ),
         status=read_child_status(member_object(body, "status")),
+        replicas=max(0, member_int(spec, "replicas")),
     )
 
 
@@ -212,6 +224,7 @@ def read_child_status(status: JsonObject) -> ChildStatus:
         member_int(status, "observedGeneration"),
         find_condition(status, conditions.AVAILABLE),
         find_condition(status, conditions.READY),
+        tuple(filter(None, (find_condition(status, each) for each in conditions.AUTOSCALING))),
     )
 
 

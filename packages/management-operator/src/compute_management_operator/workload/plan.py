@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import msgspec
+
 from compute_api_types import labels, names, reasons
 from compute_management_operator.planes import DEPLOYMENT, WORKLOAD
 from compute_management_operator.workload.observe import (
@@ -21,7 +23,7 @@ from compute_management_operator.workload.observe import (
     is_new,
 )
 from compute_operator_kit.cache.optional_kinds import Off
-from compute_operator_kit.core.json import JsonMapping
+from compute_operator_kit.core.json import JsonMapping, is_map
 from compute_operator_kit.core.keys import ObjectKey, Uid
 from compute_operator_kit.core.objects import OwnerReference, Unreadable
 from compute_operator_kit.intents.intents import (
@@ -225,7 +227,7 @@ def _deployments(seen: ObservedWorkload) -> Iterator[Intent]:
             case DeploymentExists(deployment) if not deployment.metadata.is_deleting:
                 yield Ensure(
                     deployment.key,
-                    desired,
+                    _keep_number(seen, deployment, placements[identity], desired),
                     reasons.DRIFTED,
                     uid=deployment.metadata.uid,
                 )
@@ -245,6 +247,22 @@ def _deployments(seen: ObservedWorkload) -> Iterator[Intent]:
             case _:
                 # Being deleted, without a free name, or undecided: an event enqueues the Workload.
                 continue
+
+
+def _keep_number(
+    seen: ObservedWorkload,
+    deployment: WorkloadChild,
+    placement: WorkloadPlacement,
+    desired: OwnedFields,
+) -> OwnedFields:
+    """In a cluster that is its cell too, the number is its autoscaler's; anywhere else the spec has
+    none, and one that is found there is removed with the rest (autoscaling.md 2).
+    """
+    spec = desired.replace["spec"]
+    if not (seen.is_cell and deployment.replicas and placement.is_autoscaled and is_map(spec)):
+        return desired
+    kept: JsonMapping = {"spec": {**spec, "replicas": deployment.replicas}}
+    return msgspec.structs.replace(desired, replace=kept)
 
 
 def _find_guard(seen: ObservedWorkload) -> RequireExists | None:

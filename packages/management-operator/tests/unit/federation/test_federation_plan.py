@@ -38,6 +38,7 @@ from compute_management_operator.hub.federation.observe import (
     ProjectDeployment,
 )
 from compute_management_operator.hub.federation.plan import plan, policies_to_enqueue
+from compute_management_operator.hub.referenced_data.expectation import UNSTATED, DataExpectation
 from compute_management_operator.planes import HUB, NAMESPACE, POLICY
 from compute_operator_kit.controller.mass_delete import RemovalAllowed, RemovalHeld
 from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
@@ -553,3 +554,29 @@ def test_policy_of_a_deployment_that_is_deleted_is_enqueued() -> None:
 def test_nothing_is_enqueued_where_the_hub_namespace_is_unknown_or_nothing_is_left() -> None:
     assert enqueued(a_moment(hub_name="")) == []
     assert enqueued(ORPHAN) == []
+
+
+# --- referenced data ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copy", [Absent(), a_copy()])
+def test_a_new_generation_waits_for_the_verdicts_about_its_data(
+    copy: ProjectDeployment | Absent,
+) -> None:
+    left = timedelta(seconds=2)
+    waiting = DataExpectation(UNSTATED, is_kept=True, awaited=left)
+    seen = a_moment(copy=copy)
+    planned = plan(replace(seen, live=replace(seen.live, data=waiting)), NOW)
+    assert planned == Plan.of(RequeueAfter(KEY, reasons.RESOLVING, left))
+
+
+@pytest.mark.spec("RD-18")
+def test_annotations_about_data_are_ours_whatever_the_project_states() -> None:
+    forged = a_deployment(annotations={labels.EXPECTED_REFERENCED_DATA: "[]"})
+    stated = {**UNSTATED, labels.EXPECTED_REFERENCED_DATA: '["Secret/db"]'}
+    seen = a_moment(deployment=forged, copy=a_copy())
+    live = replace(seen.live, data=DataExpectation(stated))
+    (written,) = plan(replace(seen, live=live), NOW).writes
+    assert isinstance(written, Ensure)
+    found = {name: written.desired.annotations[name] for name in UNSTATED}
+    assert found == stated

@@ -17,7 +17,8 @@ from management_builders.federation import (
     a_report,
 )
 
-from compute_api_types import reasons
+from compute_api_types import labels, reasons
+from compute_api_types.conditions import Statement
 from compute_management_operator.hub.delays import REPORT_PATIENCE
 from compute_management_operator.hub.federation.observe import (
     FederationMemory,
@@ -28,6 +29,11 @@ from compute_management_operator.hub.federation.status import (
     has_report,
     report,
     translate_generation,
+)
+from compute_management_operator.hub.referenced_data.expectation import (
+    NO_DATA,
+    UNSTATED,
+    DataExpectation,
 )
 from compute_operator_kit.core.errors import InvalidSpecError, UnavailableError
 from compute_operator_kit.core.json import Json, JsonObject, decode_json_object, encode, member_list
@@ -361,3 +367,72 @@ def test_other_errors_are_no_refusal(applied: Applied) -> None:
 
 def test_patience_is_that_of_the_specification() -> None:
     assert timedelta(seconds=60) == REPORT_PATIENCE
+
+
+# --- referenced data ------------------------------------------------------------------------------
+
+MISSING = Statement("ReferencedDataReady", "False", "SourceNotFound", 'Secret "db" not found')
+THERE = Statement("ReferencedDataReady", "True", "Ready", "All 1 are materialised")
+FAILED = DataExpectation({labels.EXPECTED_REFERENCED_DATA: '["Secret/db"]'}, MISSING)
+DELIVERED = DataExpectation({labels.EXPECTED_REFERENCED_DATA: '["Secret/db"]'}, THERE)
+KEPT = DataExpectation(UNSTATED, is_kept=True)
+
+
+def with_data(seen: ObservedDeployment, data: DataExpectation) -> ObservedDeployment:
+    return replace(seen, live=replace(seen.live, data=data))
+
+
+def stated_in(planned: Plan) -> list[tuple[object, ...]]:
+    return [one[1:3] for one in conditions_in(planned) if one[0] == "ReferencedDataReady"]
+
+
+def warnings_in(planned: Plan) -> list[str]:
+    return [one.reason for one in planned if isinstance(one, RecordEvent)]
+
+
+def test_missing_data_is_stated_before_a_cell_reports() -> None:
+    seen = with_data(a_moment(copy=a_copy(created=YOUNG)), FAILED)
+    planned = reported(seen)
+    assert stated_in(planned) == [("False", "SourceNotFound")]
+    assert not status_in(planned).may_defer
+    assert warnings_in(planned) == ["SourceNotFound"]
+    assert any(isinstance(one, RequeueAfter) for one in planned)
+
+
+@pytest.mark.parametrize("data", [KEPT, NO_DATA])
+def test_nothing_is_stated_without_a_verdict_or_data(data: DataExpectation) -> None:
+    planned = reported(with_data(a_moment(copy=a_copy(created=YOUNG)), data))
+    assert not any(isinstance(one, SetStatus) for one in planned)
+
+
+def test_missing_data_replaces_the_wait_for_a_cell() -> None:
+    planned = reported(with_data(a_moment(copy=a_copy()), FAILED))
+    assert {one[2] for one in conditions_in(planned)} == {"SourceNotFound"}
+
+
+def test_delivered_data_is_stated_beside_the_mirror_and_recorded_once() -> None:
+    seen = a_moment(copy=a_copy(status=a_report()))
+    planned = reported(with_data(seen, DELIVERED))
+    assert stated_in(planned) == [("True", "Ready")]
+    assert warnings_in(planned) == []
+    stored = a_deployment(status=written_in(planned))
+    again = reported(with_data(replace(seen, deployment=stored), DELIVERED))
+    assert stated_in(again) == [("True", "Ready")]
+    failed = reported(with_data(replace(seen, deployment=stored), FAILED))
+    assert warnings_in(failed) == ["SourceNotFound"]
+    known = a_deployment(status=written_in(failed))
+    assert warnings_in(reported(with_data(replace(seen, deployment=known), FAILED))) == []
+
+
+def test_the_condition_goes_with_the_last_reference() -> None:
+    seen = a_moment(copy=a_copy(status=a_report()))
+    stored = a_deployment(status=written_in(reported(with_data(seen, DELIVERED))))
+    planned = reported(with_data(replace(seen, deployment=stored), NO_DATA))
+    assert stated_in(planned) == []
+
+
+def test_the_tokens_are_shown_in_the_project() -> None:
+    seen = a_moment(copy=a_copy(status=a_report()))
+    shown = [one for one in reported(with_data(seen, DELIVERED)) if isinstance(one, Ensure)]
+    assert [one.desired.annotations for one in shown] == [dict(DELIVERED.annotations)]
+    assert [one for one in reported(with_data(seen, KEPT)) if isinstance(one, Ensure)] == []

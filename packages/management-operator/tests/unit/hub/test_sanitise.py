@@ -257,3 +257,18 @@ def _document(condition: StoredCondition) -> JsonObject:
         "lastTransitionTime": condition.last_transition_time,
         "observedGeneration": condition.observed_generation,
     }
+
+
+@pytest.mark.parametrize("value", ["true", 1, None, {}])
+def test_a_suspension_that_is_no_bool_is_dropped(value: Json) -> None:
+    assert "suspended" not in deployment_of({"suspended": value})
+    assert "suspended" not in instance_of({"suspended": value})
+    controller: JsonObject = {"observedTemplateHash": "v1-1", "suspendedObserved": value}
+    assert instance_of({"controller": controller})["controller"] == {"observedTemplateHash": "v1-1"}
+
+
+def test_a_suspension_is_passed_on() -> None:
+    assert deployment_of({"suspended": True})["suspended"] is True
+    controller: JsonObject = {"observedTemplateHash": "v1-1", "suspendedObserved": True}
+    shown = instance_of({"suspended": True, "controller": controller})
+    assert (shown["suspended"], shown["controller"]) == (True, controller)

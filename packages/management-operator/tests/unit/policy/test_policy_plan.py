@@ -40,6 +40,12 @@ KEY = ObjectKey(HUB, POLICY, HUB_NAMESPACE, "city-lax")
 SECOND_OF_LOWER = names.derive_policy_names("lax")[1]
 
 
+TOLERATED: list[Json] = [
+    {"key": "cluster.karmada.io/not-ready", "operator": "Exists"},
+    {"key": "cluster.karmada.io/unreachable", "operator": "Exists"},
+]
+
+
 def a_spec(code: str, **members: Json) -> JsonObject:
     """A policy as Karmada stores it: with what the API server fills in."""
     matched: JsonObject = {"matchLabels": {labels.TOPOLOGY_CITY_CODE: code}}
@@ -51,7 +57,10 @@ def a_spec(code: str, **members: Json) -> JsonObject:
     }
     return {
         "resourceSelectors": [selector],
-        "placement": {"clusterAffinity": {"labelSelector": matched}},
+        "placement": {
+            "clusterAffinity": {"labelSelector": matched},
+            "clusterTolerations": TOLERATED,
+        },
         "conflictResolution": "Overwrite",
         "preemption": "Never",
         "priority": 0,
@@ -102,6 +111,7 @@ class Moment:
     )
     base: str = "city-lax"
     may_create: bool = True
+    with_data: frozenset[str] | None = None
 
     def seen(self) -> ObservedPolicies:
         return ObservedPolicies(
@@ -112,6 +122,7 @@ class Moment:
             policies=tuple(one.policy for one in self.policies),
             clusters=self.clusters,
             reported=self.reported,
+            with_data=self.with_data,
         )
 
 
@@ -160,7 +171,10 @@ def test_policy_that_is_needed_is_made_exactly_as_specified(moment: Moment) -> N
                         "labelSelector": matched,
                     }
                 ],
-                "placement": {"clusterAffinity": {"labelSelector": matched}},
+                "placement": {
+                    "clusterAffinity": {"labelSelector": matched},
+                    "clusterTolerations": TOLERATED,
+                },
                 "conflictResolution": "Overwrite",
             }
         }
@@ -179,6 +193,20 @@ def test_policy_that_is_going_is_waited_for_and_not_patched() -> None:
 
 @pytest.mark.spec("M-50")
 def test_what_the_server_fills_in_is_no_difference() -> None:
+    assert changes(Moment(routed=LAX, policies=(a_policy(),))) == []
+
+
+@pytest.mark.spec("DS-14")
+@pytest.mark.parametrize("kept", [[], TOLERATED[:1], [{"key": "another", "operator": "Exists"}]])
+def test_a_policy_gets_the_tolerations_of_an_unreachable_city_in_one_patch(
+    kept: list[Json],
+) -> None:
+    selector: JsonObject = {"matchLabels": {labels.TOPOLOGY_CITY_CODE: "LAX"}}
+    placement: JsonObject = {"clusterAffinity": {"labelSelector": selector}}
+    if kept:
+        placement["clusterTolerations"] = kept
+    moment = Moment(routed=LAX, policies=(a_policy(spec=a_spec("LAX", placement=placement)),))
+    assert changes(moment) == ["patch city-lax"]
     assert changes(Moment(routed=LAX, policies=(a_policy(),))) == []
 
 
@@ -344,3 +372,34 @@ def test_unreadable_clusters_and_deleted_policies_record_no_event() -> None:
     leaving = Moment(routed=LAX, policies=(a_policy(is_deleting=True),), clusters=two)
     assert events(planned(leaving)) == []
     assert find_ambiguous({"LAX": ("a",), "SEA": ("b", "c")}) == {"SEA": ("b", "c")}
+
+
+# --- referenced data ------------------------------------------------------------------------------
+
+
+def dependencies_in(moment: Moment) -> list[Json]:
+    """What each write states about dependencies; "unsaid" where nothing is."""
+    found: list[Json] = []
+    for intent in planned(moment).writes:
+        assert isinstance(intent, Ensure)
+        spec = decode_json_object(encode(intent.desired.merge))["spec"]
+        assert isinstance(spec, dict)
+        found.append(spec.get("propagateDeps", "unsaid"))
+    return found
+
+
+@pytest.mark.spec("RD-02")
+@pytest.mark.parametrize(
+    ("with_data", "created", "kept"),
+    [
+        (None, ["unsaid"], ["unsaid"]),
+        (frozenset[str](), [None], [None, "unsaid"]),
+        (LAX, [True], [True, "unsaid"]),
+    ],
+)
+def test_dependencies_are_propagated_exactly_where_a_deployment_has_data(
+    with_data: frozenset[str] | None, created: list[Json], kept: list[Json]
+) -> None:
+    assert dependencies_in(Moment(routed=LAX, with_data=with_data)) == created
+    there = Moment(routed=LAX, policies=(a_policy(),), with_data=with_data)
+    assert dependencies_in(there) == kept

@@ -15,11 +15,13 @@ from management_builders.projection import (
     a_status,
 )
 
+from compute_api_types import labels
+from compute_management_operator.hub.hearing.verdicts import Hearing
 from compute_management_operator.hub.projection.observe import HubInstance, ObservedInstance
 from compute_management_operator.hub.projection.plan import plan
 from compute_management_operator.hub.projection.status import derive_status, report
 from compute_management_operator.stored_status import NO_STATUS, read_status
-from compute_operator_kit.core.json import JsonObject, member_list
+from compute_operator_kit.core.json import JsonObject, decode_json_object, encode, member_list
 from compute_operator_kit.core.keys import Uid
 from compute_operator_kit.core.objects import Absent
 from compute_operator_kit.intents.intents import Delete, Ensure, OwnedFields, Plan, SetStatus
@@ -132,3 +134,19 @@ def test_other_conditions_of_a_copy_that_is_being_deleted_stay() -> None:
     source = a_source(status=a_status(other, READY), is_deleting=True)
     shown = member_list(derive_status(source, NO_STATUS, NOW), "conditions")
     assert [one["type"] for one in shown if isinstance(one, dict)] == ["Programmed", "Ready"]
+
+
+@pytest.mark.spec("DS-02")
+def test_an_instance_of_a_dark_cell_is_unknown() -> None:
+    source = a_source(status=a_status(READY))
+    cell = source.metadata.labels[labels.CELL]
+    dark = Hearing(dark=frozenset({cell}))
+    (written,) = reported(replace(a_moment(source=source), hearing=dark))
+    assert isinstance(written, SetStatus)
+    (ready,) = member_list(decode_json_object(encode(written.status)), "conditions")
+    assert isinstance(ready, dict)
+    assert (ready["status"], ready["reason"]) == ("Unknown", "CellUnreachable")
+    message = 'City "DFW" has not been heard of; this instance may still run'
+    assert ready["message"] == message
+    (heard,) = reported(replace(a_moment(source=source), hearing=Hearing(heard=frozenset({cell}))))
+    assert reported(a_moment(source=source)) == Plan.of(heard)

@@ -153,6 +153,43 @@ def test_the_highest_rank_wins_over_placements(build: Builders, reason: str) -> 
     assert condition(reported(build, seen).status, "Ready")[1] == reason
 
 
+DARK = ("Unknown", "CellUnreachable", 'City "LHR" has not been heard of')
+QUOTA = ("False", "QuotaNotGranted", "1 of 1 desired instances pending quota")
+IMAGE = ("False", "ImageUnavailable", "The image cannot be pulled")
+
+
+@pytest.mark.spec("DS-02")
+@pytest.mark.parametrize(
+    ("other", "available", "ready"),
+    [
+        (None, ("True", "AvailablePlacementFound"), DARK[:2]),
+        (DARK, DARK[:2], DARK[:2]),
+        (QUOTA, DARK[:2], DARK[:2]),
+        (IMAGE, IMAGE[:2], IMAGE[:2]),
+    ],
+)
+def test_a_city_that_is_not_heard_gives_unknown_where_its_reason_wins(
+    build: Builders,
+    other: tuple[str, str, str] | None,
+    available: tuple[str, str],
+    ready: tuple[str, str],
+) -> None:
+    first = build.ready() if other is None else build.a_status(other, other)
+    seen = build.a_moment(
+        placements={"a": ("DFW",), "b": ("LHR",)},
+        deployments=(
+            build.a_deployment("a", "DFW", status=first),
+            build.a_deployment("b", "LHR", status=build.a_status(DARK, DARK)),
+        ),
+    )
+    status = reported(build, seen).status
+    assert condition(status, "Available")[:2] == available
+    assert condition(status, "Ready")[:2] == ready
+    for kind in ("Available", "Ready"):
+        assert condition(placement(status, "b"), kind) == DARK
+    assert reported(build, seen).status == status
+
+
 @pytest.mark.spec("M-20")
 def test_equal_ranks_go_by_placement_then_by_deployment(build: Builders) -> None:
     def blocked(name: str, city: str) -> WorkloadChild:

@@ -7,7 +7,7 @@ come and go would fill the memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -23,13 +23,17 @@ from compute_management_operator.hub.federation.observe import (
     FederationMemory,
     ObservedDeployment,
     ProjectDeployment,
+    derive_hub_name,
     observe,
 )
 from compute_management_operator.hub.federation.plan import plan, policies_to_enqueue
 from compute_management_operator.hub.federation.staleness import is_out_of_date
+from compute_management_operator.hub.federation.suspension_gauges import SuspensionGauges
 from compute_management_operator.hub.federation.tracker import FederationTracker
+from compute_management_operator.hub.hearing.dark_objects import CellHearing
 from compute_management_operator.hub.latency import LatencyTracker
 from compute_management_operator.hub.namespace_uids import NamespaceUids
+from compute_management_operator.hub.referenced_data.resolver import DataResolver
 from compute_management_operator.plane_listeners import ForgetPlanes
 from compute_management_operator.planes import (
     CLUSTER,
@@ -39,6 +43,7 @@ from compute_management_operator.planes import (
     POLICY,
     PROJECT,
 )
+from compute_management_operator.stored_status import StoredCondition
 from compute_operator_kit.cache.store import Caches, Change
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.controller.mass_delete import MassDeleteGuard
@@ -80,8 +85,16 @@ class FederationReconciler:
 class Federation:
     """The state of the controller between reconciles."""
 
-    def __init__(self, deps: Dependencies, namespaces: NamespaceUids) -> None:
+    def __init__(
+        self,
+        deps: Dependencies,
+        namespaces: NamespaceUids,
+        hearing: CellHearing,
+        data: DataResolver | None = None,
+    ) -> None:
         self._deps = deps
+        self._data = data
+        self._hearing = hearing
         self._memory = FederationTracker(deps.clock, deps.operator)
         self._guard = MassDeleteGuard()
         self._namespaces = namespaces
@@ -91,6 +104,7 @@ class Federation:
         )
         self._latency = LatencyTracker(metrics.LATENCY, deps.clock, deps.metrics)
         self._mirror = LatencyTracker(metrics.MIRROR_LATENCY, deps.clock, deps.metrics)
+        self._suspensions = SuspensionGauges(deps.clock, deps.metrics)
         # A rate over a series that begins with its first event misses that event.
         deps.metrics.count(metrics.IDENTITY_CONFLICTS, 0, controller=NAME)
         deps.metrics.count(metrics.SWEEP_REFUSALS, 0, kind=DEPLOYMENT.kind)
@@ -123,7 +137,11 @@ class Federation:
         if live is None:
             self._forget_key(key)
             return Result()
-        steps = FederationReconciler(live, lambda hub_name: self._memory.known(key, hub_name))
+        if self._data is not None:
+            hub_name = derive_hub_name(Absent(), live.namespace)
+            live = replace(live, data=await self._data.resolve(key, work.caches, hub_name))
+        verdicts = self._hearing.current
+        steps = FederationReconciler(live, lambda name: self._memory.known(key, name, verdicts))
         result = await run_steps(steps, key, work)
         if result.observed is not None:
             self._note(result.observed, result.plans, work.session.so_far)
@@ -131,6 +149,7 @@ class Federation:
 
     def _note(self, seen: ObservedDeployment, plans: Iterable[Plan], applied: Applied) -> None:
         self._memory.note(seen, plans, applied)
+        self._hearing.deployments.note(seen.key, applied, _stored_conditions(seen.deployment))
         city = "" if isinstance(seen.deployment, Absent) else seen.deployment.city_code
         annotate_reconcile(hub_namespace=seen.hub_name, city_code=city)
         for error in applied.failures:
@@ -157,6 +176,9 @@ class Federation:
         self._memory.end(key)
         self._latency.end_key(key)
         self._mirror.drop(key)
+        self._hearing.deployments.drop(key)
+        if self._data is not None:
+            self._data.drop(key)
 
     # --- metrics --------------------------------------------------------------------------------
 
@@ -195,6 +217,7 @@ class Federation:
             measures.gauge(metrics.FINALIZERS_HELD, number, reason=held)
         orphans = self._memory.waits.count()[reasons.ORPHANED]
         measures.gauge(metrics.ORPHANED, orphans)
+        self._suspensions.update(self._caches)
         oldest = self._latency.oldest.total_seconds()
         measures.gauge(metrics.OLDEST_PENDING, oldest, controller=NAME)
         if HUB in self._caches.planes(Role.HUB):
@@ -214,6 +237,7 @@ class Federation:
         self._memory.forget(is_gone)
         self._latency.forget(is_gone)
         self._mirror.forget(is_gone)
+        self._hearing.deployments.forget(is_gone)
         self._guard.forget(lambda project: project == plane)
 
 
@@ -221,8 +245,17 @@ def _is_deleting(deployment: ProjectDeployment | Absent) -> bool:
     return not isinstance(deployment, Absent) and deployment.metadata.is_deleting
 
 
-def build(deps: Dependencies, namespaces: NamespaceUids) -> ControllerSetup:
-    federation = Federation(deps, namespaces)
+def _stored_conditions(deployment: ProjectDeployment | Absent) -> tuple[StoredCondition, ...]:
+    return () if isinstance(deployment, Absent) else tuple(deployment.status.stored.conditions)
+
+
+def build(
+    deps: Dependencies,
+    namespaces: NamespaceUids,
+    hearing: CellHearing | None = None,
+    data: DataResolver | None = None,
+) -> ControllerSetup:
+    federation = Federation(deps, namespaces, hearing or CellHearing(), data)
     controller = Controller(
         name=NAME,
         owner=WRITER,

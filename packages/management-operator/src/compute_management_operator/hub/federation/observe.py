@@ -16,7 +16,10 @@ from compute_api_types import conditions, labels, names
 from compute_management_operator.discovery.observe import observe_suspension
 from compute_management_operator.hub import indexes
 from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
+from compute_management_operator.hub.federation.source_spec import read_source_spec
+from compute_management_operator.hub.hearing.verdicts import NOT_JUDGED, Hearing
 from compute_management_operator.hub.identity import IdentityMatch, ProjectNamespace, match_identity
+from compute_management_operator.hub.referenced_data.expectation import DataExpectation
 from compute_management_operator.hub.wait_tracker import NOTHING
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, NAMESPACE, POLICY
 from compute_management_operator.stored_status import NO_STATUS, StoredStatus, read_status
@@ -24,7 +27,6 @@ from compute_operator_kit.cache.store import CachedObject, Caches
 from compute_operator_kit.controller.mass_delete import RemovalHeld, Ruling
 from compute_operator_kit.core.clock import ZERO
 from compute_operator_kit.core.json import (
-    Encoded,
     JsonObject,
     JsonValue,
     member_int,
@@ -57,6 +59,7 @@ class ProjectDeployment:
     scale: int = 0  # replicas it asks for
     status: DeploymentStatus = NO_DEPLOYMENT_STATUS
     whole_spec: JsonValue = None  # in the project: copied as it was served, with the template
+    refusal: str = ""  # in the project: why the spec cannot be delivered
 
     @property
     def routed_to(self) -> str:
@@ -83,6 +86,7 @@ class FederationLiveFacts:
     hub_namespace: Metadata | Absent | None = None  # None: the cache is enough
     has_left_over_binding: bool = False
     ruling: Ruling = NOT_RULED  # about orphans
+    data: DataExpectation | None = None  # None: referenced data is not delivered
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class FederationMemory:
     deleted_code: str = ""  # the city of a copy that this process has deleted
     repairs_left: int = 0  # how often the labels of a hub namespace may still be repaired
     operator: ObjectKey | None = None  # the operator's own Deployment, for events about itself
+    hearing: Hearing = NOT_JUDGED  # which cells are heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +192,8 @@ def read_deployment_status(status: JsonObject) -> DeploymentStatus:
 
 def _read_source(snapshot: Snapshot) -> ProjectDeployment:
     """The deployment in the project, with its spec as it is copied."""
-    spec = snapshot.member("spec")
-    return replace(read_deployment(snapshot), whole_spec=Encoded(spec or b"{}"))
+    spec = read_source_spec(bytes(snapshot.member("spec")))
+    return replace(read_deployment(snapshot), whole_spec=spec.document, refusal=spec.refusal)
 
 
 def derive_hub_name(deployment: ProjectDeployment | Absent, namespace: Uid | Absent | None) -> str:

@@ -16,17 +16,32 @@ Otherwise a user would read a status as the answer to an edit that no cell has r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from compute_api_types import conditions, labels, reasons
 from compute_api_types.conditions import ConditionStatus, Statement
 from compute_api_types.meta import TimestampError, parse_timestamp
 from compute_management_operator.hub.delays import REPORT_PATIENCE, UNTIL_RESYNC
+from compute_management_operator.hub.federation.data_status import (
+    is_out_of_date,
+    is_stated_here,
+    note_data,
+    show_expected,
+    state_data,
+)
 from compute_management_operator.hub.federation.observe import ObservedDeployment, ProjectDeployment
 from compute_management_operator.hub.federation.plan import is_recorded
-from compute_management_operator.hub.federation.plan.events import warn_once
+from compute_management_operator.hub.federation.plan.events import note_hearing, warn_once
+from compute_management_operator.hub.hearing.conditions import (
+    cover_deployment,
+    is_unreachable,
+    waiting_message,
+)
+from compute_management_operator.hub.hearing.verdicts import Audibility
 from compute_management_operator.hub.sanitise import COUNTERS
 from compute_management_operator.hub.sanitise import sanitise_deployment_status as sanitise
 from compute_management_operator.planes import HUB
@@ -39,7 +54,14 @@ from compute_operator_kit.intents.intents import Ensure, Intent, Plan, RequeueAf
 from compute_operator_kit.intents.outcomes import Applied, Effect
 
 # Members of a hub status that are about the hub's copy and mean nothing in a project.
-HUB_MEMBERS: Final = ("observedTemplateGeneration", "observedTemplateUID")
+HUB_MEMBERS: Final = ("observedTemplateGeneration", "observedTemplateUID", "selector")
+# Types that belong to a cell: one that the hub no longer has is gone (autoscaling.md 4).
+OF_A_CELL: Final = (
+    conditions.AVAILABLE,
+    conditions.REPLICAS_READY,
+    conditions.READY,
+    *conditions.AUTOSCALING,
+)
 OURS_UNTIL_A_CELL_REPORTS: Final = (
     conditions.AVAILABLE,
     conditions.REPLICAS_READY,
@@ -51,7 +73,7 @@ def report(seen: ObservedDeployment, applied: Applied, now: datetime) -> Plan:
     deployment = seen.deployment
     if isinstance(deployment, Absent) or deployment.metadata.is_deleting:
         return Plan()
-    refused = _refusals(seen, deployment, applied)
+    refused = (*show_expected(seen, deployment), *_refusals(seen, deployment, applied))
     copy = seen.copy
     if _is_created_now(seen, applied):
         # No cell has reported yet, and the copy's own event is ignored: a timer enqueues the key.
@@ -61,11 +83,14 @@ def report(seen: ObservedDeployment, applied: Applied, now: datetime) -> Plan:
         # No copy yet, or one of another city: the stored status stays.
         return Plan(refused)
     if has_report(copy) and not is_of_former(copy):
-        return Plan((*refused, _mirror(deployment, copy, now)))
+        return Plan((*refused, *_mirror(seen, deployment, copy, now)))
     left = ZERO if _is_former_deleting(copy) else _patience_left(copy, now)
     if left > ZERO:
-        return Plan((*refused, RequeueAfter(seen.key, reasons.CELL_REPORT_AWAITED, left)))
-    return Plan((*refused, _wait(seen, deployment, now)))
+        awaited = RequeueAfter(seen.key, reasons.CELL_REPORT_AWAITED, left)
+        return Plan((*refused, *_state_data_alone(seen, deployment, now), awaited))
+    if _is_kept(seen, deployment):
+        return Plan(refused)
+    return Plan((*refused, *_wait(seen, deployment, now)))
 
 
 def _is_created_now(seen: ObservedDeployment, applied: Applied) -> bool:
@@ -131,16 +156,33 @@ def _patience_left(copy: ProjectDeployment, now: datetime) -> timedelta:
 # --- mirrored -------------------------------------------------------------------------------------
 
 
-def _mirror(deployment: ProjectDeployment, copy: ProjectDeployment, now: datetime) -> SetStatus:
+def _mirror(
+    seen: ObservedDeployment, deployment: ProjectDeployment, copy: ProjectDeployment, now: datetime
+) -> Iterator[Intent]:
     stored = deployment.status.stored
     safe = sanitise(copy.status.stored, stored, now)
     observed = translate_generation(deployment, copy)
-    mirrored = [one for one in safe.conditions if one.type != conditions.CELLS_REPORTING]
+    reported = [
+        one
+        for one in safe.conditions
+        if one.type != conditions.CELLS_REPORTING and not is_stated_here(seen, one.type)
+    ]
+    audibility = seen.known.hearing.judge_cells(copy.status.reporting_cells or ())
+    mirrored = cover_deployment(reported, stored, audibility, deployment.city_code, now)
     status: JsonObject = {**safe.rest, "observedGeneration": observed}
     for name in HUB_MEMBERS:
         status.pop(name, None)
+    if _is_unheard(mirrored):
+        status["readyReplicas"] = 0  # what is not known to be ready is not counted
     status["conditions"] = _merge(stored, mirrored, observed, now)
-    return _written(deployment, status, _after(stored, mirrored))
+    yield from _stated(seen, deployment, state_data(seen, status, now), _after(stored, mirrored))
+    yield from note_hearing(seen, deployment.metadata.uid, stored.conditions, mirrored)
+
+
+def _is_unheard(shown: Sequence[StoredCondition]) -> bool:
+    """Whether no cell of the deployment is heard; where some are, `Available` is theirs."""
+    available = conditions.find(shown, conditions.AVAILABLE)
+    return available is not None and available.reason == reasons.CELL_UNREACHABLE
 
 
 def _merge(
@@ -149,10 +191,11 @@ def _merge(
     """The stored conditions with those of the copy. A condition with a changed status takes the
     time that the cell reports; any other keeps the stored time.
     """
+    gone = frozenset(OF_A_CELL) - {one.type for one in mirrored}
     before = {one.type: one.status for one in reversed(stored.conditions)}
     changed = [one for one in mirrored if before.get(one.type) != one.status]
     kept = [_restate(one, observed) for one in mirrored if before.get(one.type) == one.status]
-    merged = conditions.merge_documents(stored.condition_documents, kept, now)
+    merged = conditions.merge_documents(stored.documents_without(gone), kept, now)
     for one in changed:
         moment = parse_timestamp(one.last_transition_time)
         merged = conditions.merge_documents(merged, (_restate(one, observed),), moment)
@@ -180,7 +223,20 @@ def _status_of(text: str) -> ConditionStatus:
 # --- waiting --------------------------------------------------------------------------------------
 
 
-def _wait(seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime) -> SetStatus:
+def _is_kept(seen: ObservedDeployment, deployment: ProjectDeployment) -> bool:
+    """Whether the stored status states that the city cannot be heard, and there is no verdict."""
+    is_undecided = _judge_city(seen) is Audibility.UNDECIDED
+    return is_undecided and is_unreachable(deployment.status.stored.conditions)
+
+
+def _judge_city(seen: ObservedDeployment) -> Audibility:
+    cells = seen.serving_cells
+    return seen.known.hearing.judge_cells(() if isinstance(cells, Unreadable) else cells)
+
+
+def _wait(
+    seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime
+) -> Iterator[Intent]:
     """Never reported, or cleared: as far as the hub shows, nothing runs."""
     stored = deployment.status.stored
     status: JsonObject = dict(stored.document)
@@ -190,11 +246,15 @@ def _wait(seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime
     observed = deployment.status.observed_generation
     status["observedGeneration"] = observed
     reason, message = _why_waiting(seen, deployment)
+    holds: ConditionStatus = "Unknown" if reason == reasons.CELL_UNREACHABLE else "False"
     statements = [
-        Statement(each, "False", reason, message, observed) for each in OURS_UNTIL_A_CELL_REPORTS
+        Statement(each, holds, reason, message, observed) for each in OURS_UNTIL_A_CELL_REPORTS
     ]
-    status["conditions"] = conditions.merge_documents(stored.condition_documents, statements, now)
-    return _written(deployment, status, _after(stored, statements))
+    # As far as the hub shows, no autoscaler works for it.
+    left = stored.documents_without(conditions.AUTOSCALING)
+    status["conditions"] = conditions.merge_documents(left, statements, now)
+    yield from _stated(seen, deployment, state_data(seen, status, now), _after(stored, statements))
+    yield from note_hearing(seen, deployment.metadata.uid, stored.conditions, statements)
 
 
 def _why_waiting(seen: ObservedDeployment, deployment: ProjectDeployment) -> tuple[str, str]:
@@ -202,9 +262,25 @@ def _why_waiting(seen: ObservedDeployment, deployment: ProjectDeployment) -> tup
     if not isinstance(seen.copy, Absent) and is_of_former(seen.copy):
         message = f'The former deployment of this name is still being deleted in city "{code}"'
         return reasons.INSTANCES_PROVISIONING, message
+    error = None if seen.live.data is None else seen.live.data.error
+    if error is not None:
+        return error.reason, error.message
     if not isinstance(seen.serving_cells, Unreadable) and not seen.serving_cells:
         return reasons.NO_MATCHING_LOCATION, f'No cell serves city code "{code}"'
+    if _judge_city(seen) is Audibility.DARK:
+        return reasons.CELL_UNREACHABLE, waiting_message(code)
     return reasons.INSTANCES_PROVISIONING, f'Waiting for a cell in city "{code}" to report'
+
+
+def _state_data_alone(
+    seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime
+) -> Iterator[Intent]:
+    """What is wrong with its data, before any cell reports."""
+    if not is_out_of_date(seen, deployment):
+        return
+    stored = deployment.status.stored
+    status = state_data(seen, dict(stored.document), now)
+    yield from _stated(seen, deployment, status, stored.conditions)
 
 
 # --- written --------------------------------------------------------------------------------------
@@ -216,6 +292,20 @@ def _after(
     """The conditions once `ours` are written: these, and stored ones of other types."""
     types = {one.type for one in ours}
     return (*ours, *(one for one in stored.conditions if one.type not in types))
+
+
+def _stated(
+    seen: ObservedDeployment,
+    deployment: ProjectDeployment,
+    status: JsonObject,
+    after: tuple[Statement | StoredCondition, ...],
+) -> Iterator[Intent]:
+    """The status, and the event about its data."""
+    written = _written(deployment, status, after)
+    if is_out_of_date(seen, deployment):
+        written = msgspec.structs.replace(written, may_defer=False)
+    yield written
+    yield from note_data(seen, deployment, written)
 
 
 def _written(

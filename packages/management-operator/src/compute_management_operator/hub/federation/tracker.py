@@ -16,6 +16,7 @@ from compute_api_types import reasons
 from compute_management_operator.hub.delays import REPAIR_WINDOW
 from compute_management_operator.hub.federation.leftover_bindings import LeftoverBindings
 from compute_management_operator.hub.federation.observe import FederationMemory, ObservedDeployment
+from compute_management_operator.hub.hearing.verdicts import NOT_JUDGED, Hearing
 from compute_management_operator.hub.identity import IdentityMatch, match_identity
 from compute_management_operator.hub.wait_tracker import WaitTracker
 from compute_operator_kit.core.clock import Clock
@@ -44,12 +45,15 @@ class FederationTracker:
         self._repairs: dict[str, list[timedelta]] = {}
         self._held: dict[ObjectKey, str] = {}
 
-    def known(self, key: ObjectKey, hub_name: str) -> FederationMemory:
+    def known(
+        self, key: ObjectKey, hub_name: str, hearing: Hearing = NOT_JUDGED
+    ) -> FederationMemory:
         return FederationMemory(
             since=self.waits.of(key),
             deleted_code=self._codes.get(key, ""),
             repairs_left=REPAIRS - len(self._recent(hub_name)),
             operator=self._operator,
+            hearing=hearing,
         )
 
     def note(self, seen: ObservedDeployment, plans: Iterable[Plan], applied: Applied) -> None:

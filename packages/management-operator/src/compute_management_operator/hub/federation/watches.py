@@ -27,7 +27,7 @@ NOT_ENGAGED: Final = DroppedChange("not_engaged")
 
 def map_copy(change: Change, caches: Caches) -> Iterable[ObjectKey | DroppedChange]:
     """A copy → the deployment it is a copy of."""
-    return dict.fromkeys(_source_of(entry, caches) for entry in change.entries)
+    return dict.fromkeys(find_source(entry, caches) for entry in change.entries)
 
 
 def concerns_copy(change: Change) -> bool:
@@ -85,6 +85,19 @@ def map_cluster(change: Change, caches: Caches) -> Iterator[ObjectKey]:
                 yield entry.key
 
 
+def find_deployments_of_cell(cell: str, city: str, caches: Caches) -> Iterator[ObjectKey]:
+    """The deployments that a cell has reported, and those of its city, which may wait for it."""
+    copies = caches.lister(HUB, DEPLOYMENT).entries_by_index(indexes.REPORTED_BY, cell)
+    reported = (find_source(entry, caches) for entry in copies)
+    waiting = (
+        entry.key
+        for plane in (caches.planes(Role.PROJECT) if city else ())
+        for entry in caches.lister(plane, DEPLOYMENT).entries_by_index(indexes.CITY, city)
+    )
+    keys = dict.fromkeys((*reported, *waiting))
+    yield from (key for key in keys if isinstance(key, ObjectKey))
+
+
 def map_project(change: Change, caches: Caches) -> Iterator[ObjectKey]:
     """A Project whose suspension changed → all its deployments. One that is seen for the first time
     → those with a copy that is suspended: it may have resumed while no process watched.
@@ -119,7 +132,7 @@ def _enqueue_copies(
         for entry in copies.entries_by_index(indexes.NAMESPACE_OF, namespace.key.name):
             if only_suspended and labels.SUSPENDED not in entry.metadata.annotations:
                 continue
-            source = _source_of(entry, caches)
+            source = find_source(entry, caches)
             if isinstance(source, ObjectKey) and source.plane == plane:
                 yield source
 
@@ -137,7 +150,7 @@ def _named_projects(entries: Iterable[CachedObject], caches: Caches) -> tuple[Pl
     return tuple(plane for plane in engaged if plane in named)
 
 
-def _source_of(entry: CachedObject, caches: Caches) -> ObjectKey | DroppedChange:
+def find_source(entry: CachedObject, caches: Caches) -> ObjectKey | DroppedChange:
     """The deployment of a copy, by its own labels or else by those of its namespace."""
     hub_namespace = caches.lister(HUB, NAMESPACE).entry("", entry.key.namespace)
     outer = None if hub_namespace is None else hub_namespace.metadata

@@ -52,9 +52,12 @@ class PolicyReconciler:
 
     project_namespace: ProjectNamespace | Absent | Unreadable
     reported: dict[ObjectKey, tuple[str, ...]]
+    delivers_data: bool = False
 
     def observe(self, key: ObjectKey, caches: Caches) -> ObservedPolicies | None:
-        return observe(key, caches, self.project_namespace, self.reported)
+        return observe(
+            key, caches, self.project_namespace, self.reported, delivers_data=self.delivers_data
+        )
 
     def plan(self, observed: ObservedPolicies, now: datetime) -> Plan:  # noqa: ARG002 - nothing here depends on time
         return plan(observed)
@@ -85,7 +88,9 @@ class Policies:
     async def reconcile(self, key: ObjectKey, work: ReconcileContext) -> Result:
         if key.plane != HUB:
             return await self._enqueue_on_hub(key)
-        steps = PolicyReconciler(await self._find_source(key, work.caches), self._reported)
+        source = await self._find_source(key, work.caches)
+        delivers_data = self._deps.settings.delivers_data
+        steps = PolicyReconciler(source, self._reported, delivers_data)
         result = await run_steps(steps, key, work)
         if result.observed is not None:
             self._note(result.observed, work.session.so_far)

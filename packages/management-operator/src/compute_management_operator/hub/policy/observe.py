@@ -63,6 +63,8 @@ class ObservedPolicies:
     reported: Mapping[ObjectKey, tuple[str, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )  # Clusters that the last event about a policy named
+    # Cities of copies with referenced data; None: it is not delivered, and no policy is about it.
+    with_data: frozenset[str] | None = None
 
     @property
     def base(self) -> str:
@@ -80,6 +82,8 @@ def observe(
     caches: Caches,
     place: ProjectNamespace | Absent | Unreadable,
     reported: Mapping[ObjectKey, tuple[str, ...]],
+    *,
+    delivers_data: bool = False,
 ) -> ObservedPolicies | None:
     """None where a cache is not complete, or the key is of no policy of ours."""
     if not indexes.is_policy_of_ours(key.namespace, key.name):
@@ -96,6 +100,7 @@ def observe(
         policies=tuple(_policies(key, caches)),
         clusters=read_clusters(caches),
         reported=reported,
+        with_data=frozenset(_with_data(key, caches)) if delivers_data else None,
     )
 
 
@@ -128,6 +133,15 @@ def _routed(key: ObjectKey, caches: Caches) -> Iterator[str]:
     value = indexes.join_project_namespace(key.namespace, key.name)
     for entry in view.entries_by_index(indexes.BASE, value):
         if not entry.metadata.is_deleting:
+            yield indexes.read_routing(entry.metadata)
+
+
+def _with_data(key: ObjectKey, caches: Caches) -> Iterator[str]:
+    """Cities with a live copy that states what data it expects."""
+    view = caches.lister(HUB, DEPLOYMENT)
+    value = indexes.join_project_namespace(key.namespace, key.name)
+    for entry in view.entries_by_index(indexes.BASE, value):
+        if not entry.metadata.is_deleting and indexes.has_data(entry.metadata):
             yield indexes.read_routing(entry.metadata)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from compute_api_types import labels, names, reasons
-from compute_api_types.neighbours.karmada import PropagationPolicySpec
+from compute_api_types.neighbours.karmada import TOLERATED, PropagationPolicySpec
 from compute_management_operator.hub.delays import STEP
 from compute_management_operator.hub.indexes import derive_policy_home
 from compute_management_operator.hub.policy.observe import HubPolicy, ObservedPolicies, PolicyScope
@@ -93,14 +93,28 @@ def _needed(seen: ObservedPolicies, chosen: Mapping[str, str]) -> Iterator[Inten
             # Being deleted: created anew once it is gone.
             yield RequeueAfter(seen.key, reasons.STILL_TERMINATING, STEP)
         elif policy is not None:
-            yield from _repair(policy, code)
+            yield from _repair(policy, code, has_data=_has_data(seen, code))
         elif seen.may_create:
             key = ObjectKey(HUB, POLICY, seen.key.namespace, name)
-            desired = OwnedFields(merge={"spec": _owned_spec(code)})
+            spec = {**_owned_spec(code), **_dependencies(has_data=_has_data(seen, code))}
+            desired = OwnedFields(merge={"spec": spec})
             yield Ensure(key, desired, reasons.ABSENT)
 
 
-def _repair(policy: HubPolicy, code: str) -> Iterator[Intent]:
+def _has_data(seen: ObservedPolicies, code: str) -> bool | None:
+    return None if seen.with_data is None else code in seen.with_data
+
+
+def _dependencies(*, has_data: bool | None) -> dict[str, JsonValue]:
+    """Whether Karmada delivers what a deployment depends on; without need it costs writes."""
+    return {} if has_data is None else {"propagateDeps": True if has_data else None}
+
+
+def _repair(policy: HubPolicy, code: str, *, has_data: bool | None) -> Iterator[Intent]:
+    # The need for data comes and goes with templates: a change of it is no repair.
+    if has_data is not None:
+        needed = OwnedFields(merge={"spec": _dependencies(has_data=has_data)})
+        yield Ensure(policy.key, needed, reasons.NEED_CHANGED, uid=policy.metadata.uid)
     desired = OwnedFields(merge={"spec": derive_spec(policy.scope, code)})
     repaired = Ensure(policy.key, desired, reasons.DRIFTED, uid=policy.metadata.uid)
     yield repaired
@@ -118,7 +132,10 @@ def derive_spec(scope: PolicyScope, code: str) -> JsonMapping:
     return {
         **desired,
         "resourceSelectors": selectors,
-        "placement": {"clusterAffinity": {"labelSelector": _exactly(scope, code)}},
+        "placement": {
+            "clusterAffinity": {"labelSelector": _exactly(scope, code)},
+            "clusterTolerations": [one.to_document() for one in TOLERATED],
+        },
     }
 
 

@@ -36,11 +36,13 @@ def map_policy(change: Change, _: Caches) -> Iterator[ObjectKey]:
 def map_copy(change: Change, caches: Caches) -> Iterator[ObjectKey]:
     """A copy → the cities it was and is routed to."""
     code = "" if change.after is None else indexes.read_routing(change.after.metadata)
-    for base in _changed_values(change, _base_of):
+    has_moved = _has_data(change.before) != _has_data(change.after)
+    values = _bases(change) if has_moved else _changed_values(change, _base_of)
+    for base in values:
         namespace, _slash, name = base.partition("/")
         if names.parse_hub_namespace(namespace) is not None:
             key = hub_key(namespace, name)
-            if not _has_policy(change, caches, key, code):
+            if has_moved or not _has_policy(change, caches, key, code):
                 yield key
 
 
@@ -85,6 +87,14 @@ def map_cluster(change: Change, caches: Caches) -> Iterator[ObjectKey]:
 
 def hub_key(namespace: str, base: str) -> ObjectKey:
     return ObjectKey(HUB, POLICY, namespace, base)
+
+
+def _has_data(entry: CachedObject | None) -> bool:
+    return entry is not None and indexes.has_data(entry.metadata)
+
+
+def _bases(change: Change) -> Iterable[str]:
+    return dict.fromkeys(base for entry in change.entries if (base := _base_of(entry)))
 
 
 def _base_of(entry: CachedObject) -> str:

@@ -20,6 +20,7 @@ from compute_management_operator.dependencies import HUB_RATE_LIMIT, RESYNC, RET
 from compute_management_operator.hub import indexes, metrics
 from compute_management_operator.hub.api_reader import ApiReader
 from compute_management_operator.hub.caches import HUB_CACHES
+from compute_management_operator.hub.hearing.dark_objects import CellHearing
 from compute_management_operator.hub.latency import LatencyTracker
 from compute_management_operator.hub.namespace_uids import NamespaceUids
 from compute_management_operator.hub.projection import status, watches
@@ -38,6 +39,7 @@ from compute_management_operator.hub.wait_tracker import WaitTracker
 from compute_management_operator.hub.watches import fairness_by_project
 from compute_management_operator.plane_listeners import ForgetPlanes
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
+from compute_management_operator.stored_status import NO_STATUS
 from compute_operator_kit.cache.store import Caches, Change
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.controller.mass_delete import MassDeleteGuard
@@ -78,8 +80,9 @@ class ProjectionReconciler:
 class Projection:
     """The state of the controller between reconciles."""
 
-    def __init__(self, deps: Dependencies, namespaces: NamespaceUids) -> None:
+    def __init__(self, deps: Dependencies, namespaces: NamespaceUids, hearing: CellHearing) -> None:
         self._deps = deps
+        self._hearing = hearing
         self._namespaces = namespaces
         self._waits = WaitTracker()
         self._created = RecentlyCreated()
@@ -119,6 +122,7 @@ class Projection:
             self._waits.end(key)
             self._created.forget(key)
             self._lag.end_key(key)
+            self._hearing.instances.drop(key)
             return Result()
         steps = ProjectionReconciler(live, self._known(key))
         result = await run_steps(steps, key, work)
@@ -132,6 +136,7 @@ class Projection:
             needs_cell_label=self._deps.settings.projection.require_cell_label,
             operator=self._deps.operator,
             was_created=key in self._created,
+            hearing=self._hearing.current,
         )
 
     async def _enqueue_on_hub(self, key: ObjectKey, caches: Caches) -> Result:
@@ -147,6 +152,8 @@ class Projection:
     def _note(self, seen: ObservedInstance, plans: Iterable[Plan], applied: Applied) -> None:
         self._waits.note(seen.key, plans, self._deps.clock.now())
         annotate_reconcile(hub_namespace=seen.key.namespace)
+        shown = seen.projection.status if isinstance(seen.projection, HubInstance) else NO_STATUS
+        self._hearing.instances.note(seen.key, applied, shown.conditions)
         measures = self._deps.metrics
         metrics.count_writes(applied, measures)
         metrics.count_hub_errors(applied, NAME, measures)
@@ -206,6 +213,7 @@ class Projection:
         if plane == HUB:
             self._waits.forget(lambda key: True)  # noqa: ARG005 - every key is the hub's
             self._lag.forget(lambda key: True)  # noqa: ARG005
+            self._hearing.instances.forget(lambda key: True)  # noqa: ARG005
 
 
 def _priority_of(key: ObjectKey) -> Priority:
@@ -213,8 +221,10 @@ def _priority_of(key: ObjectKey) -> Priority:
     return Priority.LOW if key.kind == NAMESPACE else Priority.HIGH
 
 
-def build(deps: Dependencies, namespaces: NamespaceUids) -> ControllerSetup:
-    projection = Projection(deps, namespaces)
+def build(
+    deps: Dependencies, namespaces: NamespaceUids, hearing: CellHearing | None = None
+) -> ControllerSetup:
+    projection = Projection(deps, namespaces, hearing or CellHearing())
     controller = Controller(
         name=NAME,
         owner=WRITER,

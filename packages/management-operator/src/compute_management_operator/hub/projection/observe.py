@@ -15,6 +15,7 @@ from typing import Final
 from compute_api_types import labels, names
 from compute_management_operator.discovery.observe import is_project_deleting
 from compute_management_operator.hub import indexes
+from compute_management_operator.hub.hearing.verdicts import NOT_JUDGED, Hearing
 from compute_management_operator.hub.identity import ProjectNamespace, read_namespace, read_project
 from compute_management_operator.hub.wait_tracker import NOTHING
 from compute_management_operator.planes import CLUSTER, DEPLOYMENT, HUB, INSTANCE, NAMESPACE
@@ -92,6 +93,7 @@ class ObservedInstance:
     needs_cell_label: bool = True
     operator: ObjectKey | None = None
     was_created: bool = False  # its projection, by this process
+    hearing: Hearing = NOT_JUDGED  # which cells are heard
 
     @property
     def hub_uid(self) -> str | None:
@@ -107,6 +109,7 @@ class ProjectionMemory:
     needs_cell_label: bool = True
     operator: ObjectKey | None = None
     was_created: bool = False  # a projection of the Instance, lately
+    hearing: Hearing = NOT_JUDGED
 
 
 def observe(
@@ -144,6 +147,7 @@ def observe(
         needs_cell_label=known.needs_cell_label,
         operator=known.operator,
         was_created=known.was_created,
+        hearing=known.hearing,
     )
 
 

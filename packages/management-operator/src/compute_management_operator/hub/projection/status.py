@@ -10,9 +10,15 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from compute_api_types import conditions, reasons
+from compute_api_types import conditions, labels, reasons
 from compute_api_types.meta import format_timestamp
-from compute_management_operator.hub.projection.observe import HubInstance, ObservedInstance
+from compute_management_operator.hub.hearing.conditions import cover_instance
+from compute_management_operator.hub.hearing.verdicts import Audibility
+from compute_management_operator.hub.projection.observe import (
+    HubInstance,
+    InstanceDeployment,
+    ObservedInstance,
+)
 from compute_management_operator.hub.sanitise import sanitise_instance_status
 from compute_management_operator.planes import HUB, INSTANCE
 from compute_management_operator.stored_status import NO_STATUS, StoredCondition, StoredStatus
@@ -44,9 +50,15 @@ def is_provisional(source: HubInstance, stored: StoredStatus) -> bool:
     )
 
 
-def derive_status(source: HubInstance, stored: StoredStatus, now: datetime) -> JsonObject:
+def derive_status(
+    source: HubInstance,
+    stored: StoredStatus,
+    now: datetime,
+    audibility: Audibility = Audibility.HEARD,
+    city: str = "",
+) -> JsonObject:
     safe = sanitise_instance_status(source.status, stored, now)
-    shown = safe.conditions
+    shown = tuple(cover_instance(safe.conditions, stored, audibility, city, now))
     if source.metadata.is_deleting:
         shown = _terminating(shown, stored, now)
     documents: list[Json] = [
@@ -92,7 +104,15 @@ def _written(seen: ObservedInstance, source: HubInstance, made: Ensure, now: dat
         made.key,
         made.uid,
         "" if existing is None else existing.metadata.resource_version,
-        derive_status(source, stored, now),
+        derive_status(source, stored, now, _judge(seen, source), _city_of(seen)),
         reason=reasons.STATUS_CHANGED,
         may_defer=made.may_defer,
     )
+
+
+def _judge(seen: ObservedInstance, source: HubInstance) -> Audibility:
+    return seen.hearing.judge_instance(source.metadata.labels.get(labels.CELL, ""))
+
+
+def _city_of(seen: ObservedInstance) -> str:
+    return seen.deployment.city_code if isinstance(seen.deployment, InstanceDeployment) else ""

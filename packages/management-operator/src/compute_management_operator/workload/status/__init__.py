@@ -5,6 +5,7 @@ conditions   what blocks, as a value; conditions made of it
 inputs       all that the conditions are derived from, grouped by placement once
 placements   one placement: Available, Ready
 workload     the Workload: Available, Ready
+autoscaling  AutoscalingReady, AutoscalingLimited, of both
 report       counters, the whole status, and the events of its transitions
 ```
 

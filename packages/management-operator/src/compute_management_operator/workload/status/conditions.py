@@ -20,6 +20,8 @@ class Blocker:
 
     reason: str
     message: str
+    # Of a condition that this blocker decides: a dark city gives Unknown, all else False.
+    status: ConditionStatus = "False"
 
 
 OUT_OF_DATE: Final = Blocker(
@@ -29,7 +31,12 @@ OUT_OF_DATE: Final = Blocker(
 
 def blocker_of(condition: StoredCondition) -> Blocker:
     """A condition that is not True, as what blocks."""
-    return Blocker(condition.reason, condition.message)
+    return derive_blocker(condition.reason, condition.message)
+
+
+def derive_blocker(reason: str, message: str) -> Blocker:
+    is_dark = reason == reasons.CELL_UNREACHABLE
+    return Blocker(reason, message, "Unknown" if is_dark else "False")
 
 
 def state(
@@ -39,6 +46,6 @@ def state(
 
 
 def state_worst(condition_type: str, blockers: list[Blocker], generation: int) -> Statement:
-    """False, for the most specific of these reasons; the list must not be empty."""
+    """Not True, for the most specific of these reasons; the list must not be empty."""
     worst = conditions.summarise(blockers) or OUT_OF_DATE
-    return state(condition_type, "False", worst, generation)
+    return state(condition_type, worst.status, worst, generation)

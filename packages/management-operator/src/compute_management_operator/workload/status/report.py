@@ -16,7 +16,7 @@ from compute_api_types.conditions import Statement
 from compute_management_operator.stored_status import StoredStatus
 from compute_management_operator.workload.observe import ObservedWorkload, WorkloadChild
 from compute_management_operator.workload.plan import ACTION
-from compute_management_operator.workload.status import placements, workload
+from compute_management_operator.workload.status import autoscaling, placements, workload
 from compute_management_operator.workload.status.conditions import Blocker
 from compute_management_operator.workload.status.inputs import (
     StatusInputs,
@@ -77,15 +77,20 @@ def _state_all(
 ) -> tuple[dict[str, PlacementConditions], PlacementConditions]:
     stated: dict[str, PlacementConditions] = {}
     everything: list[Blocker] = []
+    of_placements: dict[str, tuple[Statement, ...]] = {}
     for name, placement in observed.placements.items():
         available = placements.state_available(observed, placement)
         blockers = list(placements.ready_blockers(observed, placement))
         everything += blockers
         ready = placements.state_ready(blockers, observed.generation)
-        stated[name] = PlacementConditions((available, ready), placement.stored)
+        scaling = autoscaling.state_placement(placement.deployments, observed.generation)
+        of_placements[name] = scaling
+        stated[name] = PlacementConditions((available, ready, *scaling), placement.stored)
     available = workload.state_available(observed, (one.statements[0] for one in stated.values()))
     ready = workload.state_workload_ready(observed, everything)
-    return stated, PlacementConditions((available, ready), observed.observed.status)
+    scaling = autoscaling.state_workload(of_placements, observed.generation)
+    statements = (available, ready, *scaling)
+    return stated, PlacementConditions(statements, observed.observed.status)
 
 
 # --- documents ------------------------------------------------------------------------------------
@@ -123,7 +128,10 @@ def _placement(
 
 
 def _merged(stated: PlacementConditions, now: datetime) -> list[Json]:
-    return conditions.merge_documents(stated.stored.condition_documents, stated.statements, now)
+    # Both types of autoscaling are ours and go with the last deployment that has them.
+    gone = set(conditions.AUTOSCALING) - {one.type for one in stated.statements}
+    stored = stated.stored.documents_without(gone)
+    return conditions.merge_documents(stored, stated.statements, now)
 
 
 def _counters(observed: StatusInputs, deployments: Iterable[WorkloadChild]) -> JsonObject:

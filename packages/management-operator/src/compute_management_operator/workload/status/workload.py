@@ -13,6 +13,7 @@ from compute_api_types.conditions import Statement
 from compute_management_operator.workload.status.conditions import (
     OUT_OF_DATE,
     Blocker,
+    derive_blocker,
     state,
     state_worst,
 )
@@ -35,7 +36,7 @@ def state_available(observed: StatusInputs, placements: Iterable[Statement]) -> 
     missing = [observed.network_blocker] if observed.network_blocker is not None else []
     # A placement without any reason of its own adds nothing to the Workload's.
     named = [
-        Blocker(one.reason, one.message)
+        derive_blocker(one.reason, one.message)
         for one in stated
         if one.reason != reasons.NO_AVAILABLE_DEPLOYMENTS
     ]

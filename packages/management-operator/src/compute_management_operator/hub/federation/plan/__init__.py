@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from compute_api_types import labels, names, reasons
+from compute_api_types import conditions, labels, names, reasons
 from compute_management_operator.hub import indexes
 from compute_management_operator.hub.delays import UNTIL_RESYNC
 from compute_management_operator.hub.federation.observe import (
@@ -37,7 +37,12 @@ def plan(seen: ObservedDeployment, now: datetime) -> Plan:
         return finalize.finalize(seen, deployment, now)
     if not names.is_routable_city(deployment.city_code):
         # No label can carry it, so no policy can ever select it; admission was bypassed.
-        return _refuse(seen, deployment)
+        code = deployment.city_code
+        message = f'City code "{code}" cannot be routed: it must be a label value'
+        return _refuse(seen, deployment, message)
+    if deployment.refusal:
+        # Karmada could not bring it into a cell; an earlier copy stays as it is.
+        return _refuse(seen, deployment, conditions.derive_message(deployment.refusal))
     if not seen.hub_name:
         # Its namespace does not exist any more: the deployment's own deletion is about to arrive.
         return Plan()
@@ -84,7 +89,6 @@ def policies_to_enqueue(seen: ObservedDeployment) -> tuple[ObjectKey, ...]:
     return tuple(ObjectKey(HUB, POLICY, seen.hub_name, base) for base in sorted(bases - {""}))
 
 
-def _refuse(seen: ObservedDeployment, deployment: ProjectDeployment) -> Plan:
-    message = f'City code "{deployment.city_code}" cannot be routed: it must be a label value'
+def _refuse(seen: ObservedDeployment, deployment: ProjectDeployment, message: str) -> Plan:
     warned = warn_once(seen, deployment.metadata.uid, reasons.FEDERATION_REFUSED, message)
     return Plan((*warned, RequeueAfter(seen.key, reasons.FEDERATION_REFUSED, UNTIL_RESYNC)))

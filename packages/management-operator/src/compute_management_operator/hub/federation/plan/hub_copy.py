@@ -26,9 +26,9 @@ from compute_management_operator.hub.identity import (
     derive_missing_identity,
 )
 from compute_management_operator.planes import HUB, POLICY
-from compute_operator_kit.core.clock import age_of
+from compute_operator_kit.core.clock import ZERO, age_of
 from compute_operator_kit.core.keys import ObjectKey
-from compute_operator_kit.core.objects import Absent, Metadata
+from compute_operator_kit.core.objects import Absent
 from compute_operator_kit.intents.intents import (
     Delete,
     Ensure,
@@ -43,13 +43,16 @@ from compute_operator_kit.intents.intents import (
 def plan_copy(seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime) -> Plan:
     copy = seen.copy
     if isinstance(copy, Absent):
-        return _create(seen, deployment, now)
+        return _await_data(seen) or _create(seen, deployment, now)
     if copy.metadata.is_deleting:
         # Deleted by another client, or for a change of its city: recreated once it is gone.
         return Plan.of(RequeueAfter(seen.key, reasons.STILL_TERMINATING, LOST_EVENT))
     if copy.routed_to != deployment.city_code:
         # Karmada freezes a claimed object when its labels stop matching: replaced, never edited.
         return _reroute(seen, deployment, copy)
+    waiting = _await_data(seen)
+    if waiting is not None:
+        return waiting
     identity = derive_missing_identity(copy.metadata, seen.project_namespace)
     desired = _desired(seen, deployment, identity)
     return Plan.of(
@@ -71,6 +74,14 @@ def find_policy(seen: ObservedDeployment, code: str) -> CopyPolicy | None:
 def derive_lock(hub_name: str, code: str) -> ObjectKey:
     """The lock between the creation of a copy and the deletion of a policy of the same base."""
     return ObjectKey(HUB, POLICY, hub_name, indexes.derive_base(code))
+
+
+def _await_data(seen: ObservedDeployment) -> Plan | None:
+    """A new generation waits for the verdicts about its data, which enqueue the key."""
+    data = seen.live.data
+    if data is None or data.awaited <= ZERO:
+        return None
+    return Plan.of(RequeueAfter(seen.key, reasons.RESOLVING, data.awaited))
 
 
 def _create(seen: ObservedDeployment, deployment: ProjectDeployment, now: datetime) -> Plan:
@@ -112,15 +123,11 @@ def is_suspended(seen: ObservedDeployment, deployment: ProjectDeployment) -> boo
     While the root does not show the Project, a copy stays as it is: nothing starts or stops without
     evidence (suspension.md 3).
     """
-    if _is_annotated(deployment.metadata) or seen.is_project_suspended:
+    if labels.is_suspended(deployment.metadata.annotations) or seen.is_project_suspended:
         return True
     if seen.is_project_suspended is False or isinstance(seen.copy, Absent):
         return False
-    return _is_annotated(seen.copy.metadata)
-
-
-def _is_annotated(metadata: Metadata) -> bool:
-    return metadata.annotations.get(labels.SUSPENDED) == labels.IS_SUSPENDED
+    return labels.is_suspended(seen.copy.metadata.annotations)
 
 
 def _desired(
@@ -134,6 +141,8 @@ def _desired(
         labels={labels.TOPOLOGY_CITY_CODE: deployment.city_code, **identity.labels},
         annotations={
             **passed_on,
+            # What a tenant wrote under these names is replaced.
+            **({} if seen.live.data is None else seen.live.data.annotations),
             labels.SUSPENDED: labels.IS_SUSPENDED if is_suspended(seen, deployment) else None,
             **identity.annotations,
             # Written with the spec in one request: the generation in the project of that spec.

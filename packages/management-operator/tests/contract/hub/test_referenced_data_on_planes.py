@@ -1,0 +1,412 @@
+"""ConfigMaps and Secrets of a project on the hub (referenced-data.md 3, 4, 5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+from management_builders.hub_script import PROJECT, WD, WD_READY, annotations_of, metadata_of
+from management_builders.referenced_data import (
+    CONFIG_MAPS,
+    MARKER,
+    SECRETS,
+    DataHub,
+    an_object,
+    play_data,
+    start,
+)
+from management_builders.world import condition_of, shown, spec_of, uid_of
+
+from compute_api_types import labels
+from compute_management_operator.planes import DEPLOYMENT, HUB, POLICY, SECRET
+from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
+from compute_operator_kit.core.keys import Kind, PlaneName
+
+OURS: JsonObject = {labels.REFERENCED_DATA: "true"}
+READY = ("True", "Ready")
+
+
+async def is_delivered(hub: DataHub, kind: Kind, name: str) -> bool:
+    return await hub.companion(kind, name) is not None
+
+
+def gone(hub: DataHub, kind: Kind, name: str) -> Callable[[], Awaitable[bool]]:
+    async def is_gone() -> bool:
+        return await hub.companion(kind, name) is None
+
+    return is_gone
+
+
+async def condition(hub: DataHub, name: str = WD) -> tuple[str, str, str]:
+    found = condition_of(await hub.world.get(PROJECT, DEPLOYMENT, name), "ReferencedDataReady")
+    return found[:3] if found else ("", "", "")
+
+
+async def reaches(hub: DataHub, reason: str, message: str = "", *, within: float = 5) -> None:
+    async def is_so() -> bool:
+        stated = await condition(hub)
+        return stated[1] == reason and message in stated[2]
+
+    await hub.world.eventually(is_so, within=within)
+
+
+@pytest.mark.spec("RD-02")
+def test_named_objects_are_on_the_hub_once_for_two_cities_and_policies_propagate_them() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(CONFIG_MAPS, "app"))
+        await hub.world.create(PROJECT, an_object(SECRETS, "db", type="example.com/own"))
+        await hub.deploy("ConfigMap/app", "Secret/db")
+        await hub.deploy("ConfigMap/app", "Secret/db", name="web-eu-lhr", city="LHR")
+        await hub.federate("plain-us-lax", "LAX")
+        await hub.world.sleep(5)
+        for kind, name in ((CONFIG_MAPS, "app"), (SECRETS, "db")):
+            companion = await hub.companion(kind, name)
+            assert companion is not None
+            assert metadata_of(companion)["labels"] == OURS
+            assert companion["data"] == {"k": MARKER}
+            named = annotations_of(companion)[labels.REFERENCED_BY]
+            assert named == '["default/web-eu-lhr","default/web-us-dfw"]'
+            owners = member_list(metadata_of(companion), "ownerReferences")
+            copies = [await hub.copy("web-eu-lhr"), await hub.copy()]
+            assert [one["uid"] for one in owners if isinstance(one, dict)] == [
+                uid_of(one) for one in copies
+            ]
+        secret = await hub.companion(SECRETS, "db")
+        assert secret is not None
+        assert secret["type"] == "example.com/own"
+        place = await hub.namespace()
+        specs = {
+            name: spec_of(await hub.world.get(HUB, POLICY, name, place))
+            for name in await hub.policies()
+        }
+        assert all(len(member_list(spec, "resourceSelectors")) == 1 for spec in specs.values())
+        assert [specs[name].get("propagateDeps") for name in ("city-dfw", "city-lhr")] == [True] * 2
+        assert "propagateDeps" not in specs["city-lax"]
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-03")
+def test_a_bare_deployment_shows_its_tokens_and_that_they_are_there() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await hub.world.sleep(5)
+        deployment = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        assert annotations_of(deployment)[labels.EXPECTED_REFERENCED_DATA] == '["Secret/db"]'
+        assert await condition(hub) == (*READY, "All 1 referenced companion(s) are materialised")
+        await hub.report(*WD_READY, ready=1)
+        await hub.world.sleep(2)
+        assert (await condition(hub))[:2] == READY
+
+    play_data(story)
+
+
+def test_the_request_that_carries_the_spec_carries_the_annotations() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await hub.world.eventually(hub.has_copy)
+        source = await hub.world.get(PROJECT, SECRETS, "db")
+        version = f"{uid_of(source)}/{metadata_of(source)['resourceVersion']}"
+        assert await hub.stated() == {
+            "expected-referenced-data": '["Secret/db"]',
+            "expected-referenced-versions": json.dumps(
+                {"Secret/db": version}, separators=(",", ":")
+            ),
+        }
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-05")
+def test_a_missing_secret_is_an_error_until_it_is_created() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.deploy("Secret/db")
+        await reaches(hub, "SourceNotFound", 'Secret "db" not found in namespace "default"')
+        stated = await hub.stated()
+        assert stated["expected-referenced-data"] == '["Secret/db"]'
+        assert json.loads(str(stated["referenced-data-error"]))["reason"] == "SourceNotFound"
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await reaches(hub, "Ready")
+        assert "referenced-data-error" not in await hub.stated()
+        assert "Secret/db" in str((await hub.stated())["expected-referenced-versions"])
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-08")
+def test_an_edit_follows_without_a_write_to_a_deployment_or_policy() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(CONFIG_MAPS, "app"))
+        await hub.deploy("ConfigMap/app")
+        await reaches(hub, "Ready")
+        await hub.world.sleep(5)
+        before = len(hub.world.writes(plane=HUB))
+        in_project = len(hub.world.writes(plane=PROJECT))  # of the operator alone
+        await hub.world.patch(PROJECT, CONFIG_MAPS, "app", {"data": {"k": "2", "new": "3"}})
+        await hub.world.sleep(10)
+        companion = await hub.companion(CONFIG_MAPS, "app")
+        assert companion is not None
+        assert companion["data"] == {"k": "2", "new": "3"}
+        assert len(shown(hub.world.writes(plane=HUB)[before:])) == 1
+        assert len(hub.world.writes(plane=PROJECT)) == in_project
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-09")
+def test_companions_go_with_their_last_deployment_and_stay_gone() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(CONFIG_MAPS, "app"))
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("ConfigMap/app", "Secret/db")
+        await reaches(hub, "Ready")
+        await hub.world.delete(PROJECT, DEPLOYMENT, WD)
+        await hub.world.eventually(gone(hub, CONFIG_MAPS, "app"), within=10)
+        await hub.world.eventually(gone(hub, SECRETS, "db"), within=10)
+        await hub.world.sleep(30)
+        assert await hub.companion(SECRETS, "db") is None
+        assert await hub.world.exists(PROJECT, SECRETS, "db")
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-10")
+def test_a_stranded_companion_is_removed_and_a_foreign_object_never() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.federate()
+        place = await hub.namespace()
+        stranded = an_object(SECRETS, "left")
+        metadata_of(stranded).update({"namespace": place, "labels": {**OURS}})
+        annotations: JsonObject = {labels.REFERENCED_BY: '["default/nobody"]'}
+        metadata_of(stranded)["annotations"] = annotations
+        foreign = an_object(SECRETS, "foreign")
+        metadata_of(foreign)["namespace"] = place
+        await hub.world.create(HUB, stranded)
+        await hub.world.create(HUB, foreign)
+        await hub.world.eventually(gone(hub, SECRETS, "left"), within=360)
+        await hub.world.sleep(360)
+        assert await hub.companion(SECRETS, "foreign") is not None
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-11")
+def test_an_object_that_is_named_no_more_goes_and_the_other_stays() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(CONFIG_MAPS, "app"))
+        await hub.world.create(PROJECT, an_object(SECRETS, "pull"))
+        await hub.deploy("ConfigMap/app", "Secret/pull")
+        await reaches(hub, "Ready")
+        await hub.name_anew("ConfigMap/app")
+        await hub.world.eventually(gone(hub, SECRETS, "pull"), within=10)
+        assert await is_delivered(hub, CONFIG_MAPS, "app")
+        assert (await hub.stated())["expected-referenced-data"] == '["ConfigMap/app"]'
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-12")
+def test_a_foreign_object_of_the_name_is_left_as_it_is() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.federate("other-us-dfw")
+        foreign = an_object(SECRETS, "db", data={"theirs": MARKER})
+        metadata_of(foreign)["namespace"] = await hub.namespace()
+        await hub.world.create(HUB, foreign)
+        before = await hub.companion(SECRETS, "db")
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await reaches(hub, "SourceNameTaken", "rename the Secret, or ask the platform")
+        await hub.world.sleep(400)
+        assert await hub.companion(SECRETS, "db") == before
+        await hub.world.delete(HUB, SECRETS, "db", await hub.namespace())
+        await reaches(hub, "Ready", within=310)
+
+    play_data(story)
+
+
+def filled(size: int) -> JsonObject:
+    return an_object(CONFIG_MAPS, "app", data={"k": "x" * size})
+
+
+@pytest.mark.spec("RD-13")
+@pytest.mark.parametrize(("size", "reason"), [(262_144, "Ready"), (262_145, "SourceTooLarge")])
+def test_256_kib_pass_and_one_byte_more_does_not(size: int, reason: str) -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, filled(size))
+        await hub.deploy("ConfigMap/app")
+        await reaches(hub, reason)
+        if reason != "Ready":
+            text = "exceeds per-object size limit (262145 bytes > 262144 bytes)"
+            assert text in (await condition(hub))[2]
+            assert await hub.companion(CONFIG_MAPS, "app") is None
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-13")
+def test_optional_objects_are_left_out_where_they_cannot_be_delivered() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, filled(262_145))
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("ConfigMap/app?", "ConfigMap/absent?", "Secret/db?")
+        await reaches(hub, "Ready")
+        assert (await hub.stated())["expected-referenced-data"] == '["Secret/db"]'
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-14")
+def test_a_secret_of_another_type_and_an_immutable_one_replaced_follow() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(
+            PROJECT, an_object(SECRETS, "db", type="a.example/one", immutable=True)
+        )
+        await hub.deploy("Secret/db")
+        await reaches(hub, "Ready")
+        companion = await hub.companion(SECRETS, "db")
+        assert companion is not None
+        assert "immutable" not in companion
+        await hub.world.delete(PROJECT, SECRETS, "db")
+        second = an_object(SECRETS, "db", type="a.example/two", data={"n": MARKER})
+        await hub.world.create(PROJECT, second)
+
+        async def follows() -> bool:
+            found = await hub.companion(SECRETS, "db")
+            is_there = found is not None and found["type"] == "a.example/two"
+            return is_there and found is not None and found["data"] == {"n": MARKER}
+
+        await hub.world.eventually(follows, within=10)
+        await reaches(hub, "Ready")
+        source = await hub.world.get(PROJECT, SECRETS, "db")
+        assert uid_of(source) in str((await hub.stated())["expected-referenced-versions"])
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-15")
+def test_a_deleted_source_is_withdrawn_from_the_hub() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await reaches(hub, "Ready")
+        await hub.world.delete(PROJECT, SECRETS, "db")
+        await hub.world.eventually(gone(hub, SECRETS, "db"), within=5)
+        await reaches(hub, "SourceNotFound")
+        assert await hub.has_copy()
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-16")
+def test_no_label_or_annotation_of_the_source_is_copied() -> None:
+    async def story(hub: DataHub) -> None:
+        source = an_object(SECRETS, "db")
+        named: JsonObject = {"meta.datumapis.com/upstream-namespace": "default", "team": "a"}
+        metadata_of(source)["labels"] = named
+        applied: JsonObject = {"kubectl.kubernetes.io/last-applied-configuration": MARKER}
+        metadata_of(source)["annotations"] = applied
+        await hub.world.create(PROJECT, source)
+        await hub.deploy("Secret/db")
+        await reaches(hub, "Ready")
+        companion = await hub.companion(SECRETS, "db")
+        assert companion is not None
+        assert metadata_of(companion)["labels"] == OURS
+        assert set(annotations_of(companion)) == {
+            labels.SOURCE_VERSION,
+            labels.SOURCE_BYTES,
+            labels.REFERENCED_BY,
+        }
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-18")
+def test_annotations_that_a_tenant_writes_change_nothing_on_the_hub() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await reaches(hub, "Ready")
+        await hub.world.sleep(3)
+        before, version = await hub.stated(), metadata_of(await hub.copy())["resourceVersion"]
+        error: Json = '{"reason":"Mine","message":"mine"}'
+        written: JsonObject = {
+            labels.EXPECTED_REFERENCED_DATA: "[]",
+            labels.REFERENCED_DATA_ERROR: error,
+        }
+        await hub.world.patch(PROJECT, DEPLOYMENT, WD, {"metadata": {"annotations": written}})
+        await hub.world.sleep(10)
+        assert await hub.stated() == before
+        assert metadata_of(await hub.copy())["resourceVersion"] == version
+        shown_now = annotations_of(await hub.world.get(PROJECT, DEPLOYMENT, WD))
+        assert shown_now[labels.EXPECTED_REFERENCED_DATA] == '["Secret/db"]'
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-20")
+def test_a_marker_in_a_secret_is_in_no_log_event_metric_or_cache(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await reaches(hub, "Ready")
+        await hub.world.patch(PROJECT, SECRETS, "db", {"data": {"more": MARKER}})
+        await hub.world.sleep(5)
+        companion = await hub.companion(SECRETS, "db")
+        assert companion is not None
+        assert companion["data"] == {"k": MARKER, "more": MARKER}
+        planes = hub.process.operator.planes
+        for plane in (PlaneName(PROJECT), HUB):
+            store = planes.find_store(plane, SECRET)
+            assert store is not None
+            snapshots = store.snapshots()
+            assert isinstance(snapshots, tuple)
+            assert [one.metadata.name for one in snapshots] == ["db"]
+            assert all(MARKER.encode() not in one.raw for one in snapshots)
+        assert planes.find_store(HUB, SECRETS) is None
+        assert MARKER not in repr((hub.process.measures, hub.process.spans))
+        assert MARKER not in json.dumps(await hub.world.get(PROJECT, DEPLOYMENT, WD))
+
+    with caplog.at_level("DEBUG"):
+        play_data(story)
+    assert MARKER not in caplog.text
+    assert all(MARKER not in repr(vars(record)) for record in caplog.records)
+
+
+@pytest.mark.spec("RD-23")
+def test_a_restart_writes_nothing_and_reads_no_value() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.world.create(PROJECT, an_object(CONFIG_MAPS, "app"))
+        await hub.deploy("Secret/db", "ConfigMap/app")
+        await reaches(hub, "Ready")
+        await hub.report(*WD_READY, ready=1)
+        await hub.world.sleep(60)
+        await hub.world.rests(30)
+        await hub.process.stop()
+        hub.world.processes.remove(hub.process)
+        before = len(hub.world.writes())
+        hub.process = start(hub.world)
+        await hub.world.sleep(60)
+        assert shown(hub.world.writes()[before:]) == []
+
+    play_data(story)
+
+
+@pytest.mark.spec("RD-25")
+def test_off_reads_nothing_and_needs_no_right() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await hub.world.eventually(hub.has_copy)
+        await hub.world.sleep(5)
+        assert await hub.stated() == {}
+        assert await hub.companion(SECRETS, "db") is None
+        policy = await hub.world.get(HUB, POLICY, "city-dfw", await hub.namespace())
+        assert "propagateDeps" not in member_object(policy, "spec")
+
+    play_data(story, on=False)
