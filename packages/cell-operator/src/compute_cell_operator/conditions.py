@@ -6,7 +6,7 @@ condition must not end the reconciles of its object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,6 +45,17 @@ class StoredStatus:
         entries = member_list(self.document, "conditions")
         merged = api_conditions.merge_documents(entries, statements, now)
         return {**self.document, "conditions": merged}
+
+
+def drop_conditions(status: JsonObject, types: Container[str]) -> JsonObject:
+    """The status without conditions of these types."""
+    entries = member_list(status, "conditions")
+    kept = [
+        entry
+        for entry in entries
+        if not isinstance(entry, dict) or member_text(entry, "type") not in types
+    ]
+    return status if len(kept) == len(entries) else {**status, "conditions": kept}
 
 
 def read_conditions(status: JsonObject) -> tuple[ReportedCondition, ...]:

@@ -12,3 +12,5 @@ RETRY_UNREADABLE: Final = timedelta(seconds=30)
 """Requeue while a cache or plane cannot be read. A safety net: the cache or plane that becomes
 readable enqueues the key.
 """
+# A user who has to act sees why within 5 s, also after a start with an empty cache.
+RETRY_UNREAD_DATA: Final = timedelta(seconds=2)

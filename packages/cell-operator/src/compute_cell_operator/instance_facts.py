@@ -14,6 +14,7 @@ from compute_api_types import conditions, labels
 from compute_api_types.meta import TimestampError, parse_timestamp
 from compute_cell_operator.conditions import ReportedCondition, StoredStatus, read_conditions
 from compute_cell_operator.planes import DEPLOYMENT
+from compute_cell_operator.suspension import read_suspended
 from compute_operator_kit.core.clock import ZERO
 from compute_operator_kit.core.json import JsonObject, member_list, member_object, member_text
 from compute_operator_kit.core.keys import ObjectKey
@@ -40,6 +41,11 @@ class InstanceState:
     def quota(self) -> ReportedCondition | None:
         """`QuotaGranted` as it is stored."""
         return conditions.find(self.status.conditions, conditions.QUOTA_GRANTED)
+
+    @property
+    def is_suspended(self) -> bool:
+        """As its status records it: what a provider acts on."""
+        return read_suspended(self.status.document)
 
     @property
     def has_quota_gate(self) -> bool:

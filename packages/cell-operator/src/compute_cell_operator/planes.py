@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compute_api_types.neighbours import networking
+from compute_api_types.neighbours import autoscaling, networking
 from compute_api_types.v1alpha.instance import Instance
 from compute_api_types.v1alpha.workload_deployment import WorkloadDeployment
 from compute_operator_kit.core.keys import Kind, PlaneName
@@ -18,6 +18,10 @@ HUB: Final = PlaneName("@hub")
 DEPLOYMENT: Final = Kind.of(WorkloadDeployment.RESOURCE)
 INSTANCE: Final = Kind.of(Instance.RESOURCE)
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+# Of these, no value is read: kubelet and providers resolve names.
+CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap", is_metadata_only=True)
+SECRET: Final = Kind("", "v1", "secrets", "Secret", is_metadata_only=True)
+AUTOSCALER: Final = Kind.of(autoscaling.HorizontalPodAutoscaler.RESOURCE)
 LOCATION: Final = Kind.of(networking.Location.RESOURCE)
 NETWORK_BINDING: Final = Kind.of(networking.NetworkBinding.RESOURCE)
 NETWORK_CONTEXT: Final = Kind.of(networking.NetworkContext.RESOURCE)

@@ -17,10 +17,13 @@ from compute_api_types import names
 from compute_operator_kit.config.settings import (
     FederatedRoot,
     FederationSettings,
+    Heartbeat,
     Root,
     Rule,
     Section,
+    Stabilization,
     SweepInterval,
+    Switch,
     WorkersSettings,
 )
 
@@ -36,12 +39,21 @@ class CellIdentitySettings(Section):
 
 class CellFederationSettings(FederationSettings):
     sweep_interval: SweepInterval = timedelta(minutes=10)
+    heartbeat: Heartbeat = timedelta(seconds=15)  # of the cell's Lease on the hub; 0s is none
 
 
 class QuotaSettings(Section):
     mode: Literal["enforce", "disabled"] = "enforce"
     kubeconfig_path: str = ""
     sweep_interval: SweepInterval = timedelta(minutes=10)
+
+
+class AutoscalingSettings(Section):
+    """Whether deployments are scaled by load in this cell."""
+
+    mode: Switch = "off"
+    # How long a lower number must hold before an autoscaler takes it.
+    scale_down_stabilization: Stabilization = timedelta(seconds=60)
 
 
 class CellSettings(FederatedRoot):
@@ -52,6 +64,7 @@ class CellSettings(FederatedRoot):
     cell: CellIdentitySettings = CellIdentitySettings()
     federation: CellFederationSettings = CellFederationSettings()
     quota: QuotaSettings = QuotaSettings()
+    autoscaling: AutoscalingSettings = AutoscalingSettings()
     workers: WorkersSettings = WorkersSettings()
 
     @property
@@ -67,11 +80,17 @@ class CellSettings(FederatedRoot):
     def is_quota_enforced(self) -> bool:
         return self.quota.mode == "enforce"
 
+    @property
+    def is_autoscaling(self) -> bool:
+        return self.autoscaling.mode == "on"
+
     @override
     def enabled(self) -> Iterable[str]:
         city = f", city {self.cell.city_code}" if self.cell.city_code else ""
         yield f"cell: {self.cell.name}{city}"
         yield from super().enabled()
+        if self.is_autoscaling:
+            yield "autoscaling: on"
         source = self.quota.kubeconfig_path or "the pod's own cluster"
         is_on = self.is_quota_enforced
         yield f"quota: {f'enforced, Milo of {source}' if is_on else 'disabled, nothing is claimed'}"

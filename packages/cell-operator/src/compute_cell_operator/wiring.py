@@ -12,14 +12,20 @@ from typing import Final
 from typing_extensions import override
 
 from compute_api_types import reasons
+from compute_cell_operator import heartbeat
+from compute_cell_operator.autoscaling import controller as autoscaling
+from compute_cell_operator.autoscaling.memory import AutoscalingMemory
 from compute_cell_operator.dependencies import Dependencies
 from compute_cell_operator.deployment import controller as deployment
+from compute_cell_operator.first_passes import FirstPasses
+from compute_cell_operator.instance.controller import NAME as INSTANCES
 from compute_cell_operator.instance.controller import Instances
 from compute_cell_operator.network.switch import NetworkingKinds
 from compute_cell_operator.planes import CELL, HUB
 from compute_cell_operator.quota import controller as quota_controller
 from compute_cell_operator.settings import CellSettings
 from compute_cell_operator.write_back import controller as write_back
+from compute_operator_kit.apply.context import Leadership
 from compute_operator_kit.cache.optional_kinds import OptionalKindsMode
 from compute_operator_kit.controller.context import OperatorContext
 from compute_operator_kit.controller.manager import Workers
@@ -36,16 +42,25 @@ from compute_quota_client import QuotaClient
 COMPONENT: Final = "compute-cell-operator"
 
 
-def leader_controllers(deps: Dependencies, quota: QuotaClient | None) -> Iterator[ControllerSetup]:
+def leader_controllers(
+    deps: Dependencies, quota: QuotaClient | None, leadership: Leadership
+) -> Iterator[ControllerSetup]:
     """Every controller folder of this operator; all of them write."""
-    yield deployment.build(deps)
-    instances = Instances(deps)
+    if deps.settings.is_autoscaling:
+        memory = AutoscalingMemory()
+        yield deployment.build(deps, memory)
+        yield autoscaling.build(deps, memory)
+    else:
+        yield deployment.build(deps)
+    passes = FirstPasses((INSTANCES, write_back.NAME))
+    instances = Instances(deps, passes)
     if deps.settings.is_quota_enforced:
         yield _build_quota(deps, quota, instances)
     yield instances.build()
     # Without a hub there is no copy of anything.
     if deps.settings.is_federated:
-        yield write_back.build(deps)
+        yield write_back.build(deps, passes)
+        yield heartbeat.build(deps, passes, leadership)
 
 
 def _build_quota(
@@ -90,7 +105,7 @@ class CellOperator(Operator):
             context=context,
             planes=tuple(known_planes(settings, ports.endpoints)),
             ready_plane=CELL,
-            leader_controllers=tuple(leader_controllers(deps, quota)),
+            leader_controllers=tuple(leader_controllers(deps, quota, ports.leadership)),
             # One cell is one plane: namespaces take turns, and each may use every free worker.
             workers=Workers(settings.workers.total, settings.workers.total),
             listeners=(networking.kinds,),

@@ -15,7 +15,7 @@ from compute_cell_operator.deployment.observe import (
     read_spec,
     read_status,
 )
-from compute_cell_operator.deployment.slots import SlotInstance, derive_slots
+from compute_cell_operator.deployment.slots import SlotInstance, SlotSuspension, derive_slots
 from compute_cell_operator.deployment.template import render
 from compute_cell_operator.network.observe import ObservedNetwork
 from compute_cell_operator.network.state import NetworkingState
@@ -64,6 +64,7 @@ def an_instance(
     owner: Uid | None = UID,
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
+    suspension: SlotSuspension = SlotSuspension.NONE,
 ) -> SlotInstance:
     name = f"{NAME}-{ordinal}"
     links = {**LINKS, "compute.datumapis.com/instance-index": str(ordinal), **(labels or {})}
@@ -94,6 +95,7 @@ def an_instance(
         location=location,
         interfaces=interfaces,
         conditions=tuple(conditions),
+        suspension=suspension,
     )
 
 

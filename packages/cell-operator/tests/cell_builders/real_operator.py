@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from cell_builders.documents import CELL_NAME, CITY, a_location_document
+from compute_api_types import names
 from compute_operator_kit.config.settings import API_VERSION
 from compute_operator_kit.core.json import JsonObject
 from e2e.harness.access.kubeconfig import Context, render_kubeconfig
@@ -19,6 +20,7 @@ from e2e.harness.planes.identities import CELL_AT_HOME, a_cell_operator
 from e2e.harness.stack.stack import RealPlanes
 from e2e.harness.testing.installation import Installation
 from e2e.harness.testing.operator_process import OperatorProcess, running_process
+from e2e.world.objects import text_at
 
 ABROAD: Final = a_cell_operator(CELL_NAME)
 # What the cell operator needs of the overlays of Milo and the hub: roles, admission and quota. The
@@ -48,13 +50,18 @@ async def install(installation: Installation) -> None:
         # First, to go last: while the policy for it is there, Milo would make it again.
         installation.adopt(project, DEFAULT_GRANT)
     for plane, overlay in (("root", "milo"), ("hub", "hub")):
-        needed = [one for one in manifests(overlay) if one["kind"] in NEEDED]
-        await installation.apply(plane, needed)
+        await installation.apply(plane, filter(_is_needed, manifests(overlay)))
     await installation.apply("root", cell_bindings("milo", CELL_NAME, CITY))
     await installation.apply("hub", cell_bindings("hub", CELL_NAME, CITY))
     # What a Deployment would run is started here.
     shipped = [one for one in manifests("cell") if one["kind"] != "Deployment"]
     await installation.apply(CELL_NAME, [*shipped, a_location_document()])
+
+
+def _is_needed(document: JsonObject) -> bool:
+    """Roles and policies, and the namespace with the Leases of the cells."""
+    is_for_leases = text_at(document, "metadata", "name") == names.CELL_LEASES
+    return document["kind"] in NEEDED or (document["kind"] == "Namespace" and is_for_leases)
 
 
 def running_operator(planes: RealPlanes, folder: Path) -> AbstractContextManager[OperatorProcess]:

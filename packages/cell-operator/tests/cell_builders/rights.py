@@ -66,21 +66,27 @@ def _is_rbac(manifest: Manifest) -> bool:
 
 
 def decommission_roles(side: str) -> list[Manifest]:
-    """The person's role on a side, and the binding that exists only meanwhile."""
-    (role,) = (
+    """The person's roles on a side, each with the binding that exists only meanwhile."""
+    roles = [
         one
         for one in manifests(FOLDERS[side])
         if _is_rbac(one) and string_at(one, "metadata", "name").startswith(DECOMMISSION)
-    )
-    name = string_at(role, "metadata", "name")
-    binding: Manifest = {
+    ]
+    return [*roles, *map(_binding_of, roles)]
+
+
+def _binding_of(role: Manifest) -> Manifest:
+    kind, name = string_at(role, "kind"), string_at(role, "metadata", "name")
+    metadata: Manifest = {"name": name}
+    if kind == "Role":
+        metadata["namespace"] = string_at(role, "metadata", "namespace")
+    return {
         "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": PERSON.name}],
     }
-    return [role, binding]
 
 
 def operator_rights() -> set[GrantedRight]:
@@ -99,7 +105,7 @@ def person_rights() -> set[GrantedRight]:
     return {
         right
         for side in ("hub", "root")
-        for role in decommission_roles(side)[:1]
+        for role in decommission_roles(side)
         for right in _rights_of(side, role, joins_reads=False)
     }
 

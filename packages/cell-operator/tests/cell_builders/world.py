@@ -94,9 +94,14 @@ QUOTA_ON: Final[JsonObject] = {
     "kubeconfigPath": "/etc/quota-credentials/kubeconfig",
 }
 QUOTA_OFF: Final[JsonObject] = {"mode": "disabled"}
+HUB_SETTINGS: Final[JsonObject] = {
+    "mode": "karmada",
+    "kubeconfigPath": "/etc/compute/hub/kubeconfig",
+}
+# Without the heartbeat, the one write of a cell at rest: `test_cell_heartbeat.py` turns it on.
 DEFAULTS: Final[JsonObject] = {
     "cell": {"name": CELL_NAME},
-    "federation": {"mode": "karmada", "kubeconfigPath": "/etc/compute/hub/kubeconfig"},
+    "federation": {**HUB_SETTINGS, "heartbeat": "0s"},
     "quota": QUOTA_OFF,
 }
 KNOWN_KINDS: Final = (*(k for k in vars(planes).values() if isinstance(k, Kind)), NETWORK)

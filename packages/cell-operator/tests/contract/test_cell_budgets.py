@@ -62,7 +62,7 @@ def test_a_quick_replica_costs_twelve_requests_in_its_whole_life() -> None:
     async def scenario(world: World) -> None:
         milo = await world.add_milo()
         milo.milo.options.evaluation_delay = timedelta(milliseconds=50)
-        world.provider.options.start_delay = timedelta()
+        world.provider.options.start_at_once()
         await begin(world)
         # The claims of a project are listed and watched since its first replica.
         await world.deliver("first")

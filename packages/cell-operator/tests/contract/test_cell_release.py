@@ -41,7 +41,7 @@ def start(world: World, name: str = "operator", quota: JsonObject = QUOTA_ON) ->
 async def begin(world: World, replicas: int = 1, quota: JsonObject = QUOTA_ON) -> SimulatedMilo:
     """A deployment that runs, with its claims and copies."""
     milo = await world.add_milo()
-    world.provider.options.start_delay = timedelta()
+    world.provider.options.start_at_once()
     world.start_neighbours()
     start(world, quota=quota)
     await world.federate()

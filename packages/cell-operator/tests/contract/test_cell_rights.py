@@ -15,6 +15,7 @@ from cell_builders.documents import NS, a_network_document, a_template_document
 from cell_builders.quota_scenes import has_claims, records
 from cell_builders.rights import operator_rights
 from cell_builders.world import (
+    HUB_SETTINGS,
     QUOTA_ON,
     SCRAPER_TOKEN,
     Process,
@@ -46,7 +47,8 @@ async def start(world: World) -> Process:
     await world.add_milo()
     await world.federate()
     world.start_neighbours()
-    process = world.process(settings=settings_of(quota=QUOTA_ON), writes_events=True)
+    settings = settings_of(quota=QUOTA_ON, federation=HUB_SETTINGS)  # with the heartbeat
+    process = world.process(settings=settings, writes_events=True)
     process.start()
     return process
 

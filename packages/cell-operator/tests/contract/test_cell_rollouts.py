@@ -200,7 +200,7 @@ def test_a_crashed_instance_gets_the_corrected_template_at_once() -> None:
         await world.create(CELL, a_deployment_document("web", 2, tag="crash"))
         await world.eventually(lambda: world.says("InstanceCrashing"))
         found = await world.deployment()
-        message = 'Instance "web-0": The instance is repeatedly failing to start'
+        message = 'Instance "web-0": Container "app" ends again and again (exit code 1)'
         assert condition_of(found, "Available") == ("False", "InstanceCrashing", message)
         assert condition_of(found, "ReplicasReady")[1] == "InstanceCrashing"
         await world.set_image("web", "1.1")

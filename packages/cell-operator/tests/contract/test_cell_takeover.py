@@ -59,7 +59,7 @@ async def take_over(
     world: World, *, is_claimed: bool = True, budget: Mapping[str, int] = BUDGET
 ) -> Process:
     """The recorded cell with its provider, and our operator in the place of theirs."""
-    world.provider.options.start_delay = timedelta(0)
+    world.provider.options.start_at_once()
     await world.add_milo(budget)
     await world.federate()
     installed = Installation(world)
@@ -355,7 +355,7 @@ def test_an_instance_that_differs_from_the_template_is_rolled() -> None:
         runtime: JsonObject = {"resources": {"instanceType": "datumcloud/d1-standard-4"}}
         await world.patch(CELL, INSTANCE, "api-p-dfw-1", {"spec": {"runtime": runtime}})
         before = await uids(world)
-        world.provider.options.start_delay = timedelta(0)
+        world.provider.options.start_at_once()
         world.start_neighbours(has_nso=False)
         world.process().start()
         await world.eventually(lambda: world.is_converged("api-p-dfw"))

@@ -14,6 +14,7 @@ from cell_builders.quota_scenes import begin, claims, make_claim, milo_of
 from cell_builders.rights import PERSON, decommission_roles, person_rights
 from cell_builders.world import World, play, uid_of
 
+from compute_api_types import names
 from compute_cell_operator.decommission.command import Command, decommission
 from compute_cell_operator.decommission.removal import RemovalDeps
 from compute_cell_operator.planes import HUB, INSTANCE
@@ -22,6 +23,7 @@ from compute_operator_kit.client.http_client import HttpKubeClient
 from compute_operator_kit.client.interface import FieldOwner, KubeClient
 from compute_operator_kit.client.rest import RestConfig
 from compute_operator_kit.core.keys import Role
+from compute_operator_kit.process.leader import LEASE
 from compute_operator_kit.process.lifecycle import ExitCode
 from compute_quota_client import QuotaClient
 from compute_sim_planes.api_server.manifests import apply_manifests
@@ -32,6 +34,7 @@ from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 from compute_sim_planes.history import RecordingTransport
 from compute_sim_planes.json_types import JsonObject
 
+LEASE_NAME: Final = names.derive_cell_lease(CELL_NAME)
 CELL_LABEL: Final = "compute.datumapis.com/cell"
 SECONDS: Final = timedelta(seconds=4)
 CLUSTERS: Final = Resource(
@@ -98,13 +101,14 @@ def written(world: World) -> list[str]:
     ]
 
 
-@pytest.mark.spec("C-97")
+@pytest.mark.spec("C-97", "DS-12")
 def test_a_dry_run_lists_everything_and_writes_nothing() -> None:
     async def scenario(world: World) -> None:
         person = await a_lost_cell(world)
         assert await person.run() is ExitCode.CLEAN
         copies = [await world.copy(name) for name in ("web-0", "web-1")]
         found = await claims(world)
+        lease = await world.get(HUB, LEASE, LEASE_NAME, names.CELL_LEASES)
         assert person.lines == [
             *(
                 f"hub {NS}/web-{number} {uid_of(copy)} would delete"
@@ -115,15 +119,17 @@ def test_a_dry_run_lists_everything_and_writes_nothing() -> None:
                 " would delete"
                 for number in range(2)
             ),
+            f"hub {names.CELL_LEASES}/{LEASE_NAME} {uid_of(lease)} would delete",
             "copies: 2 would delete, 0 failed",
             "claims: 2 would delete, 0 failed",
+            "leases: 1 would delete, 0 failed",
         ]
         assert written(world) == []
 
     play(scenario, has_networking=False)
 
 
-@pytest.mark.spec("C-97", "S2")
+@pytest.mark.spec("C-97", "DS-12", "S2")
 @pytest.mark.fault("D5")
 def test_executed_it_removes_exactly_what_the_cell_left_and_a_second_run_finds_nothing() -> None:
     async def scenario(world: World) -> None:
@@ -141,13 +147,22 @@ def test_executed_it_removes_exactly_what_the_cell_left_and_a_second_run_finds_n
         }
         await world.create(HUB, kept)
         assert await person.run(is_executed=True) is ExitCode.CLEAN
-        assert [line.rpartition(" ")[2] for line in person.lines[:4]] == ["deleted"] * 4
-        assert person.lines[4:] == ["copies: 2 deleted, 0 failed", "claims: 2 deleted, 0 failed"]
+        assert [line.rpartition(" ")[2] for line in person.lines[:5]] == ["deleted"] * 5
+        assert LEASE_NAME in person.lines[4]  # the last
+        assert person.lines[5:] == [
+            "copies: 2 deleted, 0 failed",
+            "claims: 2 deleted, 0 failed",
+            "leases: 1 deleted, 0 failed",
+        ]
         assert await world.copies() == ["api-0"]
         assert sorted(await claims(world)) == ["instance-api-0", "instance-own-0"]
         assert await person.run(is_executed=True) is ExitCode.CLEAN
-        assert person.lines == ["copies: 0 deleted, 0 failed", "claims: 0 deleted, 0 failed"]
-        assert len(written(world)) == 4
+        assert person.lines == [
+            "copies: 0 deleted, 0 failed",
+            "claims: 0 deleted, 0 failed",
+            "leases: 0 deleted, 0 failed",
+        ]
+        assert len(written(world)) == 5
 
     done = play(scenario, has_networking=False)
     # `play` fails on what was refused; what ships and is not needed is too much.
@@ -228,7 +243,7 @@ def test_one_unreadable_project_does_not_keep_the_others() -> None:
         failed = [line for line in person.lines if line.startswith("other ")]
         assert len(failed) == 1
         assert "failed: " in failed[0]
-        assert person.lines[-1] == "claims: 2 deleted, 1 failed"
+        assert person.lines[-2] == "claims: 2 deleted, 1 failed"
 
     play(scenario, has_networking=False)
 
@@ -243,7 +258,7 @@ def test_a_hub_namespace_without_a_legible_identity_is_reported_and_incomplete()
         metadata["labels"] = {}
         await world.create(HUB, odd)
         assert await person.run() is ExitCode.FATAL
-        assert person.lines[-1] == "claims: 2 would delete, 1 failed"
+        assert person.lines[-2] == "claims: 2 would delete, 1 failed"
         told = [line for line in person.lines if "ns-11111111" in line]
         assert len(told) == 1
         assert "failed: " in told[0]

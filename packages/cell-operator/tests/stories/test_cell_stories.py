@@ -23,7 +23,7 @@ RECORDED: Final = "compute.datumapis.com/instance-uid"
 
 async def begin(world: World) -> None:
     await world.add_milo()
-    world.provider.options.start_delay = timedelta()
+    world.provider.options.start_at_once()
     world.start_neighbours()
     await world.federate()
 

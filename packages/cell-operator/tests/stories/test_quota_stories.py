@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +34,7 @@ async def begin(world: World, room: int) -> Storyteller:
     """A Milo with room for so many Instances, and an empty story."""
     story = Storyteller(world)
     await world.add_milo(times(room))
-    world.provider.options.start_delay = timedelta()
+    world.provider.options.start_at_once()
     world.start_neighbours()
     await world.federate()
     return story

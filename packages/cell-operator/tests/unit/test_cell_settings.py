@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_a_federated_cell_acts_in_namespaces_of_projects_only() -> None:
     assert files["quota.kubeconfigPath"] == Path("/quota")
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("0s", 0), ("5s", 5), ("1m", 60)])
+def test_the_heartbeat_has_bounds_and_zero_is_none(text: str, seconds: int) -> None:
+    parsed = settings(federation={**KARMADA, "heartbeat": text})
+    assert parsed.federation.heartbeat == timedelta(seconds=seconds)
+    assert settings().federation.heartbeat == timedelta(seconds=15)
+
+
 def test_a_single_cluster_acts_everywhere() -> None:
     parsed = settings(federation={"mode": "none"}, quota={"mode": "disabled"})
     assert parsed.is_in_scope("default")
@@ -59,6 +67,8 @@ def test_a_single_cluster_acts_everywhere() -> None:
         ({"discovery": {"mode": "milo"}}, "discovery"),
         ({"workers": {"total": 4, "perProject": 2}}, "workers.perProject"),
         ({"federation": {**KARMADA, "sweepInterval": "1s"}}, "federation.sweepInterval"),
+        ({"federation": {**KARMADA, "heartbeat": "4s"}}, "expected 0s, or between 5s and 1m"),
+        ({"federation": {**KARMADA, "heartbeat": "61s"}}, "federation.heartbeat"),
     ],
 )
 def test_a_wrong_file_is_refused_naming_the_field(sections: JsonObject, expected: str) -> None:

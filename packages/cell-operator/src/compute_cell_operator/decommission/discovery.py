@@ -1,4 +1,4 @@
-"""Discovery of the objects that a cell left: copies on the hub, claims in the projects.
+"""Discovery of the objects that a cell left: copies and Lease on the hub, claims in the projects.
 
 A list that cannot be read is an `UnreadPlane`, never an empty list: the command then ends as
 incomplete and is run again.
@@ -12,6 +12,7 @@ from typing import Final
 
 from compute_api_types import labels, names
 from compute_cell_operator.decommission.delays import PROJECT_INTERVAL
+from compute_cell_operator.planes import HUB as HUB_PLANE
 from compute_cell_operator.planes import INSTANCE, NAMESPACE
 from compute_operator_kit.client.interface import (
     EVERYTHING,
@@ -23,8 +24,9 @@ from compute_operator_kit.client.interface import (
 )
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.errors import ReconcileError
-from compute_operator_kit.core.keys import Kind
-from compute_operator_kit.core.objects import Metadata, Snapshot
+from compute_operator_kit.core.keys import Kind, ObjectKey
+from compute_operator_kit.core.objects import Absent, Metadata, Snapshot
+from compute_operator_kit.process.leader import LEASE
 from compute_quota_client import FoundClaim, QuotaClient, QuotaError
 
 HUB: Final = "hub"
@@ -65,6 +67,16 @@ async def find_copies(hub: KubeClient, cell: str) -> list[LeftCopy | UnreadPlane
         for copy in copies
         if names.parse_hub_namespace(copy.key.namespace) is not None
     ]
+
+
+async def find_lease(hub: KubeClient, cell: str) -> Snapshot | UnreadPlane | None:
+    """The Lease that the cell renewed; None where the hub has none."""
+    name = names.derive_cell_lease(cell)
+    try:
+        lease = await hub.get(ObjectKey(HUB_PLANE, LEASE, names.CELL_LEASES, name))
+    except ReconcileError as error:
+        return UnreadPlane(HUB, f"{names.CELL_LEASES}/{name}", str(error))
+    return None if isinstance(lease, Absent) else lease
 
 
 async def find_projects(hub: KubeClient) -> list[str | UnreadPlane]:

@@ -14,15 +14,16 @@ from typing import Final
 from compute_cell_operator.decommission.discovery import (
     HUB,
     LeftClaim,
-    LeftCopy,
     UnreadPlane,
     find_claims,
     find_copies,
+    find_lease,
     find_projects,
 )
 from compute_operator_kit.client.interface import KubeClient, Preconditions
 from compute_operator_kit.core.clock import Clock
 from compute_operator_kit.core.errors import ReconcileError
+from compute_operator_kit.core.objects import Snapshot
 from compute_operator_kit.core.text import escape_unprintable
 from compute_quota_client import NotOurs, QuotaClient, QuotaError
 
@@ -51,14 +52,21 @@ class Removal:
         self._totals: Counter[tuple[str, str]] = Counter()
 
     async def run(self, projects: Iterable[str]) -> bool:
-        """Copies first, then claims; whether all were read and, with `--execute`, deleted."""
+        """Copies first, then claims, the Lease last; whether all were read and, with `--execute`,
+        deleted.
+        """
         for copy in await find_copies(self._deps.hub, self._cell):
             if isinstance(copy, UnreadPlane):
                 self._report_unread("copies", copy)
             else:
-                await self._remove_copy(copy)
+                await self._remove_object("copies", copy.snapshot)
         if self._deps.quota is not None:
             await self._remove_claims(self._deps.quota, projects)
+        lease = await find_lease(self._deps.hub, self._cell)
+        if isinstance(lease, UnreadPlane):
+            self._report_unread("leases", lease)
+        elif lease is not None:
+            await self._remove_object("leases", lease)
         self._write_totals()
         return not any(outcome == FAILED for _, outcome in self._totals)
 
@@ -76,17 +84,17 @@ class Removal:
             else:
                 await self._remove_claim(quota, claim)
 
-    async def _remove_copy(self, copy: LeftCopy) -> None:
-        key, metadata = copy.snapshot.key, copy.snapshot.metadata
+    async def _remove_object(self, kind: str, left: Snapshot) -> None:
+        key, metadata = left.key, left.metadata
         outcome, cause = WOULD_DELETE, ""
         if self._is_executed:
             try:
-                # An absent copy is no error: it is deleted either way.
+                # An absent object is no error: it is deleted either way.
                 await self._deps.hub.delete(key, preconditions=Preconditions(metadata.uid))
                 outcome = DELETED
             except ReconcileError as error:
                 outcome, cause = FAILED, str(error)
-        self._report("copies", HUB, f"{key.namespace}/{key.name}", metadata.uid, outcome, cause)
+        self._report(kind, HUB, f"{key.namespace}/{key.name}", metadata.uid, outcome, cause)
 
     async def _remove_claim(self, quota: QuotaClient, left: LeftClaim) -> None:
         claim = left.claim
@@ -118,7 +126,8 @@ class Removal:
         self._deps.write_line(escape_unprintable(f"{plane} {name} {uid} {result}"))
 
     def _write_totals(self) -> None:
-        kinds = ("copies", "claims") if self._deps.quota is not None else ("copies",)
+        claims = ("claims",) if self._deps.quota is not None else ()
+        kinds = ("copies", *claims, "leases")
         done = DELETED if self._is_executed else WOULD_DELETE
         for kind in kinds:
             counted = f"{self._totals[(kind, done)]} {done}, {self._totals[(kind, FAILED)]} failed"

@@ -14,7 +14,9 @@ from typing import Final
 from compute_api_types import conditions
 from compute_api_types.template_hash import is_template_hash
 from compute_cell_operator.conditions import ReportedCondition, read_conditions
+from compute_cell_operator.deployment.slots import SlotSuspension
 from compute_cell_operator.instance_facts import read_gates
+from compute_cell_operator.suspension import read_suspended
 from compute_operator_kit.cache.store import Change
 from compute_operator_kit.core.json import (
     JsonObject,
@@ -41,6 +43,13 @@ def read_reported_hash(status: JsonObject) -> str:
     return member_text(member_object(status, "controller"), "observedTemplateHash")
 
 
+def read_suspension(status: JsonObject) -> SlotSuspension:
+    if not read_suspended(status):
+        return SlotSuspension.NONE
+    is_stopped = member_object(status, "controller").get("suspendedObserved") is True
+    return SlotSuspension.STOPPED if is_stopped else SlotSuspension.SUSPENDED
+
+
 def index_by_digest(_: Metadata, body: JsonObject) -> Iterable[str]:
     spec, status = member_object(body, "spec"), member_object(body, "status")
     recorded = member_text(member_object(spec, "controller"), "templateHash")
@@ -56,6 +65,7 @@ def index_by_digest(_: Metadata, body: JsonObject) -> Iterable[str]:
             (condition.type, condition.status, condition.reason, condition.message)
             for condition in read_digest_conditions(status)
         ],
+        read_suspension(status),
     )
     return (blake2b(encode_canonical(fields), digest_size=12).hexdigest(),)
 

@@ -12,12 +12,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from compute_api_types import names
+from compute_api_types import labels, names
 from compute_api_types.template_hash import HashVerdict
+from compute_cell_operator.autoscaling.demand import derive_desired
+from compute_cell_operator.autoscaling.memory import AutoscalingMemory
+from compute_cell_operator.autoscaling.observe import (
+    NOT_SCALED,
+    ObservedScaling,
+    count_occupied,
+    observe_scaling,
+)
 from compute_cell_operator.conditions import ReportedCondition, StoredStatus, read_conditions
 from compute_cell_operator.deployment.instance_digest import (
     read_digest_conditions,
     read_reported_hash,
+    read_suspension,
 )
 from compute_cell_operator.deployment.revisions import Revisions
 from compute_cell_operator.deployment.slots import SlotInstance, Slots, derive_slots
@@ -28,6 +37,9 @@ from compute_cell_operator.network.observe import CITY as LOCATIONS_BY_CITY
 from compute_cell_operator.network.observe import ObservedNetwork, observe_network
 from compute_cell_operator.network.state import NetworkingState
 from compute_cell_operator.planes import DEPLOYMENT, INSTANCE, LOCATION, NAMESPACE
+from compute_cell_operator.referenced_data.judgement import DataMode, DataVerdict
+from compute_cell_operator.referenced_data.observe import observe_data
+from compute_cell_operator.suspension import read_suspended
 from compute_operator_kit.cache.store import Caches
 from compute_operator_kit.core.json import (
     JsonObject,
@@ -64,6 +76,7 @@ class DeploymentStatus:
     desired_replicas: int = 0
     updated_replicas: int = 0
     location: str = ""
+    is_suspended: bool = False
 
     @property
     def conditions(self) -> tuple[ReportedCondition, ...]:
@@ -94,15 +107,31 @@ class ObservedDeployment:
     is_namespace_deleting: bool = False
     cell_city: str = ""  # "" where it is not configured
     owned: tuple[SlotInstance, ...] = ()  # `slots.owned`, derived once
+    scaling: ObservedScaling = NOT_SCALED
+    data: DataVerdict | None = None  # of what the template names; None where nothing is awaited
 
     @property
     def is_deleting(self) -> bool:
         return self.metadata.is_deleting or self.is_namespace_deleting
 
     @property
+    def is_suspended(self) -> bool:
+        """Its slots stay as they are: none is filled, replaced or opened (suspension.md 4)."""
+        return labels.is_suspended(self.metadata.annotations)
+
+    @property
     def desired(self) -> int:
-        """How many Instances are to exist (cell.md 3)."""
-        return 0 if self.is_deleting else max(0, self.spec.min_replicas)
+        """How many Instances are to exist (cell.md 3, autoscaling.md 1)."""
+        if self.is_deleting:
+            return 0
+        if not self.scaling.is_active:
+            return max(0, self.spec.min_replicas)
+        return derive_desired(self.scaling.demand, self.occupied)
+
+    @property
+    def occupied(self) -> int:
+        """The highest slot with an Instance, and one."""
+        return count_occupied(self.key.name, (one.name for one in self.owned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +143,8 @@ class DeploymentContext:
     networking: NetworkingState
     cell_city: str = ""
     revisions: Revisions = field(default_factory=Revisions)
+    data: DataMode = DataMode.OFF
+    autoscaling: AutoscalingMemory | None = None  # None: off in this cell
 
 
 def observe(
@@ -151,6 +182,8 @@ def observe(
         is_namespace_deleting=_is_namespace_deleting(key, caches),
         cell_city=context.cell_city,
         owned=slots.owned,
+        scaling=observe_scaling(deployment, document, caches, context.autoscaling),
+        data=observe_data(deployment.metadata, template, key.plane, caches, context.data),
     )
 
 
@@ -174,6 +207,7 @@ def read_status(status: JsonObject) -> DeploymentStatus:
         desired_replicas=member_int(status, "desiredReplicas"),
         updated_replicas=member_int(status, "updatedReplicas"),
         location=member_text(member_object(status, "location"), "name"),
+        is_suspended=read_suspended(status),
     )
 
 
@@ -207,6 +241,7 @@ def _read_instance(
         interfaces=len(member_list(spec, "networkInterfaces")),
         conditions=read_digest_conditions(status),
         is_unmarked=revision.is_unmarked,
+        suspension=read_suspension(status),
     )
 
 

@@ -26,6 +26,14 @@ from compute_operator_kit.core.keys import ObjectKey, Uid
 from compute_operator_kit.core.objects import Metadata
 
 
+class SlotSuspension(StrEnum):
+    """How far an Instance is suspended."""
+
+    NONE = "none"
+    SUSPENDED = "suspended"  # its provider has the order to stop it
+    STOPPED = "stopped"  # its provider reports that nothing of it runs
+
+
 @dataclass(frozen=True, slots=True)
 class SlotInstance:
     """An Instance of the deployment, or another one in a slot of it."""
@@ -39,6 +47,7 @@ class SlotInstance:
     interfaces: int = 0
     conditions: tuple[ReportedCondition, ...] = ()  # those in `instance_digest.CONDITIONS`
     is_unmarked: bool = False  # current by its content alone: it does not carry our hash yet
+    suspension: SlotSuspension = SlotSuspension.NONE
 
     @property
     def name(self) -> str:

@@ -7,30 +7,36 @@ process that has neither decides the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from compute_api_types import labels
+from compute_api_types import labels, reasons
+from compute_cell_operator import suspension
 from compute_cell_operator.delays import RESYNC
 from compute_cell_operator.dependencies import Dependencies
+from compute_cell_operator.first_passes import FirstPasses
 from compute_cell_operator.indexes import keys_of_kind
 from compute_cell_operator.instance import watches
 from compute_cell_operator.instance.metrics import QuotaMetrics
 from compute_cell_operator.instance.observe import InstanceContext, ObservedInstance, observe
 from compute_cell_operator.instance.plan import plan
+from compute_cell_operator.instance.suspension import SuspensionWrites, remember, report_refused
 from compute_cell_operator.instance_facts import InstanceState
 from compute_cell_operator.network.watches import CACHED_KINDS as NETWORKING_KINDS
-from compute_cell_operator.planes import CELL, INSTANCE, NAMESPACE, NETWORK_BINDING
+from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE, NETWORK_BINDING
 from compute_cell_operator.quota.result import ClaimGranted, NoQuotaResults, QuotaResults
+from compute_cell_operator.referenced_data import watches as data_watches
+from compute_cell_operator.referenced_data.judgement import DataMode
 from compute_cell_operator.retries import RETRY
 from compute_operator_kit.cache.store import Caches, Change
 from compute_operator_kit.client.interface import FieldOwner
 from compute_operator_kit.controller.reconcile import ReconcileContext, Result, run_steps
 from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.controller.spec import Controller, DroppedChange, Watch
+from compute_operator_kit.core.errors import TransientError
 from compute_operator_kit.core.keys import ObjectKey, Role
-from compute_operator_kit.intents.intents import Plan, RequeueAfter
+from compute_operator_kit.intents.intents import Plan, RecordEvent, RequeueAfter
 from compute_operator_kit.intents.outcomes import Applied
 from compute_operator_kit.planes.engaged_plane import CachedKind
 
@@ -45,12 +51,13 @@ class InstanceReconciler:
     """The steps of one reconcile."""
 
     context: InstanceContext
+    memory: SuspensionWrites | None = None
 
     def observe(self, key: ObjectKey, caches: Caches) -> ObservedInstance | None:
         return observe(key, caches, self.context)
 
     def plan(self, observed: ObservedInstance, now: datetime) -> Plan:
-        return plan(observed, now)
+        return plan(observed, now, self.memory)
 
     def report(self, observed: ObservedInstance, applied: Applied, now: datetime) -> Plan:  # noqa: ARG002
         return Plan()  # the plan writes the status: the removal of the gate has to follow it
@@ -59,11 +66,14 @@ class InstanceReconciler:
 class Instances:
     """The reconcile of all Instances, and what is kept between two of them."""
 
-    def __init__(self, deps: Dependencies) -> None:
+    def __init__(self, deps: Dependencies, passes: FirstPasses | None = None) -> None:
         self._deps = deps
+        self._passes = passes or FirstPasses((NAME,))
         self._quota_results: QuotaResults = NoQuotaResults()
         self._quota_metrics = QuotaMetrics(deps.metrics)
         self._claim_check_due: dict[ObjectKey, timedelta] = {}
+        self._suspensions: dict[ObjectKey, SuspensionWrites] = {}
+        self._data = data_watches.derive_mode(deps.settings)
         deps.networking.add_listener(self._enqueue_all)
 
     def bind(self, quota_results: QuotaResults) -> None:
@@ -96,23 +106,46 @@ class Instances:
             quota_results=self._quota_results,
             is_quota_enforced=self._deps.settings.is_quota_enforced,
             networking=self._deps.networking.state,
+            data=self._data,
         )
-        result = await run_steps(InstanceReconciler(context), key, work)
+        steps = InstanceReconciler(context, self._suspensions.get(key))
+        result = await run_steps(steps, key, work)
         if result.observed is None:
             self._forget(key)
         else:
             self._note(result.observed, work.session.so_far)
+        if not any(isinstance(error, TransientError) for error in result.errors):
+            self._passes.note(NAME, key)
         return result
 
     def _note(self, observed: ObservedInstance, applied: Applied) -> None:
         clock = self._deps.clock
+        self._note_suspension(observed, applied)
         self._quota_metrics.count(observed, applied, clock.now(), clock.monotonic())
         waits = (
             outcome.intent
             for outcome in applied.outcomes
             if isinstance(outcome.intent, RequeueAfter)
+            and outcome.intent.reason not in {reasons.SUSPENDED, reasons.CACHE_NOT_SYNCED}
         )
         self._schedule(observed.instance, next(waits, None), clock.monotonic())
+
+    def _note_suspension(self, observed: ObservedInstance, applied: Applied) -> None:
+        """Keeps what was done for a suspension, and records once that it failed."""
+        key, now = observed.instance.key, self._deps.clock.now()
+        memory = remember(observed, self._suspensions.pop(key, None), applied, now)
+        for event in report_refused(observed, applied):
+            memory = memory or SuspensionWrites(observed.instance.metadata.uid)
+            if not memory.is_reported:
+                self._deps.event_recorder.record(event)
+            memory = replace(memory, is_reported=True)
+        if memory is not None:
+            is_recorded = any(
+                isinstance(outcome.intent, RecordEvent)
+                and outcome.intent.reason == reasons.PAUSE_FAILED
+                for outcome in applied.outcomes
+            )
+            self._suspensions[key] = replace(memory, is_reported=memory.is_reported or is_recorded)
 
     def _schedule(self, instance: InstanceState, wait: RequeueAfter | None, now: timedelta) -> None:
         """Has the claim checked once its wait is over, whatever enqueued the key meanwhile.
@@ -132,6 +165,7 @@ class Instances:
 
     def _forget(self, key: ObjectKey) -> None:
         self._claim_check_due.pop(key, None)
+        self._suspensions.pop(key, None)
         self._quota_metrics.forget(key)
 
     def update_gauges(self) -> None:
@@ -151,8 +185,10 @@ class Instances:
             owner=WRITER,
             watches=(
                 Watch(Role.HOME, INSTANCE, self.map_instance),
+                Watch(Role.HOME, DEPLOYMENT, suspension.map_deployment),
                 Watch(Role.HOME, NAMESPACE, watches.map_namespace),
                 *((bindings,) if is_consulted else ()),
+                *(DATA_WATCHES if self._data is not DataMode.OFF else ()),
             ),
             reconcile=self.reconcile,
             fairness_key=lambda key, _: key.namespace,
@@ -163,9 +199,18 @@ class Instances:
         )
         return ControllerSetup(
             controller=controller,
+            # ConfigMaps and Secrets are cached for the deployment controller, by its selector.
             cached_kinds=(*OWN_KINDS, *(NETWORKING_KINDS if is_consulted else ())),
             update_gauges=self.update_gauges,
         )
 
 
+# Not needed: quota must be reported also while ConfigMaps and Secrets cannot be read.
+DATA_WATCHES: Final = (
+    Watch(Role.HOME, DEPLOYMENT, data_watches.map_deployment),
+    *(
+        Watch(Role.HOME, kind, data_watches.map_to_instances, is_needed=False)
+        for kind in data_watches.KINDS
+    ),
+)
 OWN_KINDS: Final = (CachedKind(Role.HOME, INSTANCE, indexes=watches.INDEXES),)

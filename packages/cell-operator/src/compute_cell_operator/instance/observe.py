@@ -29,6 +29,9 @@ from compute_cell_operator.quota.result import (
     derive_claim_state,
 )
 from compute_cell_operator.quota.size import derive_size
+from compute_cell_operator.referenced_data.judgement import DataMode, DataVerdict
+from compute_cell_operator.referenced_data.observe import observe_data_of
+from compute_cell_operator.suspension import observe_suspension
 from compute_operator_kit.cache.store import Caches
 from compute_operator_kit.core.json import member_object
 from compute_operator_kit.core.keys import ObjectKey
@@ -42,6 +45,9 @@ class ObservedInstance:
     instance: InstanceState
     quota_result: ClaimState  # of this UID and size; a predecessor's result is none
     refusal: ReportedCondition | None = None  # of its network; None also where it is unreadable
+    is_suspended: bool = False  # its deployment is (suspension.md 4)
+    data: DataVerdict | None = None  # of an Instance behind the gate; None where it is not judged
+    is_data_awaited: bool = False  # False: a gate from before the switch is removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class InstanceContext:
     quota_results: QuotaResults
     is_quota_enforced: bool
     networking: NetworkingState
+    data: DataMode = DataMode.OFF
 
 
 def observe(key: ObjectKey, caches: Caches, context: InstanceContext) -> ObservedInstance | None:
@@ -69,6 +76,9 @@ def observe(key: ObjectKey, caches: Caches, context: InstanceContext) -> Observe
         read_instance(snapshot, body),
         derive_claim_state(snapshot.metadata.uid, facts),
         _observe_refusal(snapshot, caches, context.networking),
+        is_suspended=observe_suspension(snapshot, body, caches),
+        data=observe_data_of(snapshot, body, caches, context.data),
+        is_data_awaited=context.data is not DataMode.OFF,
     )
 
 

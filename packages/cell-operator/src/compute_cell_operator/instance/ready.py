@@ -19,6 +19,7 @@ from compute_cell_operator.instance.observe import ObservedInstance
 from compute_cell_operator.instance_facts import InstanceState
 
 _PROVIDERS: Final = frozenset({conditions.PROGRAMMED, conditions.AVAILABLE})
+# `ReferencedDataReady` is evidence as any other condition is: restated before `Ready` is derived.
 _OURS: Final = frozenset({conditions.READY, conditions.QUOTA_GRANTED})
 # No operator updates a retired condition any more, so it may be years old.
 _NO_EVIDENCE: Final = frozenset({*_OURS, conditions.RUNNING})
@@ -34,6 +35,9 @@ class ReadyState:
 
 
 TERMINATING: Final = ReadyState("False", reasons.TERMINATING, "Instance is being deleted")
+SUSPENDED: Final = ReadyState(
+    "False", reasons.SUSPENDED, "Instance is suspended due to project suspension."
+)
 NOT_PROGRAMMED: Final = ReadyState(
     "False", reasons.PENDING_PROGRAMMING, "Instance has not been programmed"
 )
@@ -46,6 +50,8 @@ def derive_ready(observed: ObservedInstance, quota: Statement) -> ReadyState:
     instance = observed.instance
     if instance.metadata.is_deleting:
         return _terminating(instance)
+    if observed.is_suspended:
+        return SUSPENDED
     if instance.gates or quota.status == "False":
         return conditions.summarise(tuple(_holds(observed, quota))) or NOT_PROGRAMMED
     programmed = conditions.find(instance.conditions, conditions.PROGRAMMED)

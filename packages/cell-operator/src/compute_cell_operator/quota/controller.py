@@ -132,6 +132,8 @@ class QuotaController:
             return Result()
         slot.billing = billing
         self._slots.set_claim(slot, derive_claim_ref(billing, instance.ref.name))
+        if observed.is_suspended:
+            return self._suspend(slot, instance)
         try:
             project = self._projects.get(billing.project)
             if not instance.is_terminating and not self._needs_requests(slot, instance):
@@ -148,6 +150,19 @@ class QuotaController:
             await self._applier.release_refused(work)
             return Result()
         return self._finish(slot, instance, await self._check(work), project)
+
+    def _suspend(self, slot: SlotState, instance: InstanceFacts) -> Result:
+        """No claim is made, adopted, replaced or released while the deployment is suspended: a
+        result stays, and the claim is checked after the resume.
+        """
+        self._projects.unfollow(slot.key, slot.claim)
+        slot.needs_check = True
+        is_granted = isinstance(slot.result.state, ClaimGranted) if slot.result else False
+        if instance.is_terminating or (is_granted and slot.has_result_for(instance)):
+            return Result()
+        if slot.set_result(instance, slot.keep_denial(instance, ProjectSuspended())):
+            self._publish(slot.key)
+        return Result()
 
     def _needs_requests(self, slot: SlotState, instance: InstanceFacts) -> bool:
         """Whether the state of the claim may have changed, or was never read for this Instance."""

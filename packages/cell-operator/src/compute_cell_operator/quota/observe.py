@@ -21,6 +21,7 @@ from typing import Final, assert_never
 from compute_api_types import labels, names, reasons
 from compute_api_types.sizes import Size
 from compute_api_types.template_hash import is_template_hash
+from compute_cell_operator.autoscaling.demand import derive_desired, read_demand
 from compute_cell_operator.instance_facts import (
     has_foreign_controller,
     read_denied_since,
@@ -59,9 +60,10 @@ from compute_cell_operator.quota.result import (
 )
 from compute_cell_operator.quota.size import UnknownSize, derive_size
 from compute_cell_operator.quota.status import is_denial
+from compute_cell_operator.suspension import observe_suspension
 from compute_operator_kit.cache.lister import Caches
 from compute_operator_kit.core import objects
-from compute_operator_kit.core.json import JsonObject, member_int, member_object, member_text
+from compute_operator_kit.core.json import JsonObject, member_object, member_text
 from compute_operator_kit.core.keys import ObjectKey, Uid
 from compute_operator_kit.core.objects import OwnerReference, Snapshot, Unreadable
 from compute_quota_client import (
@@ -120,6 +122,7 @@ class OccupiedSlot:
 
     instance: InstanceFacts
     billing: BillingProject | ProjectUnresolvable | None
+    is_suspended: bool = False  # its deployment is: no claim of it changes (suspension.md 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +144,10 @@ def observe_slot(key: ObjectKey, caches: Caches) -> OccupiedSlot | EmptySlot | N
     labelled = namespace if isinstance(namespace, Snapshot) else None
     billing = derive_billing_project(labelled.metadata) if labelled is not None else None
     if isinstance(instance, Snapshot):
-        is_foreign = has_foreign_controller(instance.metadata)
-        return None if is_foreign else OccupiedSlot(read_instance_facts(instance), billing)
+        if has_foreign_controller(instance.metadata):
+            return None
+        is_suspended = observe_suspension(instance, instance.read(), caches)
+        return OccupiedSlot(read_instance_facts(instance), billing, is_suspended)
     desired = observe_desired(key, caches)
     if isinstance(desired, Unreadable):
         return None
@@ -197,13 +202,21 @@ def is_namespace_deleting(key: ObjectKey, caches: Caches) -> bool:
 def read_desired(
     deployment: Snapshot | objects.Absent, *, is_namespace_deleting: bool
 ) -> int | None:
-    """`desired` of cell.md 3; None without a deployment."""
+    """`desired` of cell.md 3; None without a deployment.
+
+    An autoscaled one may be without its number for a moment, in which no slot within its limit is
+    given up: a claim that is released must be granted anew.
+    """
     if not isinstance(deployment, Snapshot):
         return None
     if deployment.metadata.is_deleting or is_namespace_deleting:
         return 0
-    spec: JsonObject = member_object(deployment.read(), "spec")
-    return max(0, member_int(member_object(spec, "scaleSettings"), "minReplicas"))
+    body = deployment.read()
+    demand = read_demand(member_object(body, "spec"))
+    # Reported by this cell while it autoscales the deployment (autoscaling.md 1).
+    if not member_text(member_object(body, "status"), "selector"):
+        return max(0, demand.min_replicas)
+    return derive_desired(demand, demand.max_replicas or 0)
 
 
 def is_wanted(key: ObjectKey, desired: int | None) -> bool:

@@ -20,6 +20,7 @@ from typing import Final
 from typing_extensions import override
 
 from compute_api_types import conditions, labels
+from compute_cell_operator import suspension
 from compute_cell_operator.conditions import read_conditions
 from compute_cell_operator.instance_facts import read_gates
 from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE
@@ -86,10 +87,14 @@ class QuotaWatches:
         return (key,) if is_relevant_change(change) else ()
 
     def map_deployment(self, change: Change, _: Caches) -> Iterator[ObjectKey]:
-        """Slots that may not be wanted any more and have no Instance, and slots that wait."""
+        """Slots that may not be wanted any more and have no Instance, and slots that wait; all of
+        one that is suspended or resumes.
+        """
+        is_transition = suspension.is_transition(change)
         for key in self._slots.of_deployment(change.key.namespace, change.key.name):
             slot = self._slots.find(key)
-            if slot is not None and (slot.instance is None or slot.postponed is not None):
+            is_waiting = slot is not None and (slot.instance is None or slot.postponed is not None)
+            if is_waiting or is_transition:
                 yield key
 
     def map_namespace(self, change: Change, _: Caches) -> Iterable[ObjectKey]:

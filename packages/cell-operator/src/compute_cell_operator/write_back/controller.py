@@ -13,6 +13,7 @@ from typing import Final
 from compute_api_types import labels, reasons
 from compute_cell_operator.delays import RESYNC
 from compute_cell_operator.dependencies import Dependencies
+from compute_cell_operator.first_passes import FirstPasses
 from compute_cell_operator.indexes import keys_of_kind
 from compute_cell_operator.planes import DEPLOYMENT, HUB, INSTANCE, NAMESPACE
 from compute_cell_operator.retries import RETRY
@@ -26,8 +27,10 @@ from compute_operator_kit.client.interface import FieldOwner, Selector
 from compute_operator_kit.controller.reconcile import ReconcileContext, Result
 from compute_operator_kit.controller.registration import ControllerSetup
 from compute_operator_kit.controller.spec import Controller, DroppedChange, Watch
+from compute_operator_kit.core.errors import RejectedError
 from compute_operator_kit.core.keys import ObjectKey, Role, Uid
 from compute_operator_kit.intents.intents import RecordEvent
+from compute_operator_kit.intents.outcomes import Applied
 from compute_operator_kit.planes.engaged_plane import CachedKind
 
 NAME: Final = "write-back"
@@ -39,8 +42,9 @@ NOT_OURS: Final = DroppedChange("not_ours")
 class WriteBack:
     """Write-back of all Instances of the cell."""
 
-    def __init__(self, deps: Dependencies) -> None:
+    def __init__(self, deps: Dependencies, passes: FirstPasses | None = None) -> None:
         self._deps = deps
+        self._passes = passes or FirstPasses((NAME,))
         self._orphans = OrphanedCopies(deps, WRITER)
         self._reconciler = WriteBackReconciler(deps, self._orphans, WRITER)
         self._lag = StatusLag(deps.clock, deps.metrics, NAME)
@@ -66,6 +70,8 @@ class WriteBack:
             applied, end = await self._reconciler.reconcile(key, work)
         finally:
             self._lag.end(key, end)
+        if end is not End.NOT_YET or _is_rejected(applied):
+            self._passes.note(NAME, key)
         is_refused = len(applied.errors) > len(applied.failures)
         return Result(applied.wait, applied.failures, is_refused=is_refused)
 
@@ -152,5 +158,10 @@ class WriteBack:
         )
 
 
-def build(deps: Dependencies) -> ControllerSetup:
-    return WriteBack(deps).build()
+def _is_rejected(applied: Applied) -> bool:
+    """Whether the hub refuses the copy: a repetition has the same end."""
+    return any(isinstance(error, RejectedError) for error in applied.errors)
+
+
+def build(deps: Dependencies, passes: FirstPasses | None = None) -> ControllerSetup:
+    return WriteBack(deps, passes).build()

@@ -16,11 +16,12 @@ from cell_builders.deployments import (
     an_instance,
 )
 
-from compute_api_types import conditions
+from compute_api_types import conditions, labels
 from compute_api_types.template_hash import HashVerdict
 from compute_cell_operator.conditions import ReportedCondition, read_conditions
 from compute_cell_operator.deployment.observe import ObservedDeployment
 from compute_cell_operator.deployment.plan import decide
+from compute_cell_operator.deployment.slots import SlotSuspension
 from compute_cell_operator.deployment.status import report
 from compute_cell_operator.network.observe import NetworkReference, ObservedBinding, ObservedNetwork
 from compute_cell_operator.network.state import NetworkingState
@@ -528,3 +529,74 @@ def test_ambiguities_are_recorded_once_per_generation() -> None:
         )
         == []
     )
+
+
+# --- suspension (suspension.md 4) -----------------------------------------------------------------
+
+ORDER = {labels.SUSPENDED: "true"}
+STOPPED = an_instance(0, ready=False, suspension=SlotSuspension.STOPPED)
+
+
+def test_conditions_name_the_suspension_while_instances_still_read_as_ready() -> None:
+    seen = a_seen(an_instance(0), an_instance(1), desired=2, annotations=ORDER)
+    for kind in ("Available", "ReplicasReady", "Ready"):
+        message = "The project is suspended; 0 instance(s) are suspended"
+        assert condition_of(seen, kind) == ("False", "Suspended", message)
+    assert status_of(seen)["suspended"] is True
+    assert written(seen).may_defer is False
+
+
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        (SlotSuspension.NONE, "1 instance(s) are stopped"),
+        (SlotSuspension.SUSPENDED, "2 instance(s) are suspended"),
+        (SlotSuspension.STOPPED, "2 instance(s) are stopped"),
+    ],
+)
+def test_stopped_is_said_only_where_every_provider_reports_it(
+    second: SlotSuspension, text: str
+) -> None:
+    other = an_instance(1, ready=False, suspension=second)
+    seen = a_seen(STOPPED, other, desired=2, annotations=ORDER)
+    assert condition_of(seen, "Ready")[2] == f"The project is suspended; {text}"
+
+
+@pytest.mark.spec("SU-12")
+def test_a_suspension_outranks_the_wrong_city_and_a_broken_image() -> None:
+    broken = an_instance(0, ready=False, reason="ImageUnavailable")
+    seen = a_seen(broken, annotations=ORDER, cell_city="ORD")
+    assert condition_of(seen, "Available")[1] == "Suspended"
+    assert condition_of(seen, "Ready")[1] == "Suspended"
+
+
+def test_a_finalizer_that_holds_a_deletion_is_named_before_the_suspension() -> None:
+    seen = a_seen(deleting=True, finalizers=("example.net/hold",), annotations=ORDER)
+    assert condition_of(seen, "Ready")[1] == "DeletionBlocked"
+
+
+@pytest.mark.parametrize("value", ["True", "1", "", "false"])
+def test_another_value_of_the_annotation_suspends_nothing(value: str) -> None:
+    seen = a_seen(an_instance(0), annotations={labels.SUSPENDED: value})
+    assert condition_of(seen, "Ready")[0] == "True"
+    assert "suspended" not in status_of(seen)
+
+
+def test_pause_and_resume_are_recorded_once() -> None:
+    paused = a_seen(an_instance(0), annotations=ORDER)
+    assert events(paused).count("ProjectPaused") == 1
+    shown: JsonObject = {**a_status("Suspended"), "suspended": True}
+    assert "ProjectPaused" not in events(a_seen(STOPPED, annotations=ORDER, status=shown))
+    resumed = a_seen(an_instance(0), status=shown)
+    assert events(resumed).count("ProjectResumed") == 1
+    assert "suspended" not in status_of(resumed)
+
+
+def test_location_network_and_gates_stay_while_suspended() -> None:
+    gated = an_instance(0, ready=False, gates=("Network",), location="")
+    shown: JsonObject = {"location": {"name": "dfw", "namespace": ""}}
+    seen = a_seen(
+        gated, annotations=ORDER, networking=NetworkingState.ON, locations=("abc",), status=shown
+    )
+    assert list(decide(seen).plan) == []
+    assert status_of(seen)["location"] == {"name": "dfw", "namespace": ""}

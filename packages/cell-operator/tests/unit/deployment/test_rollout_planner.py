@@ -186,3 +186,34 @@ def test_surplus_of_strays_comes_before_slots_and_one_at_a_time() -> None:
     going = a_candidate("web-x", terminating=True)
     slots = derive_slots(DEPLOYMENT, UID, [high, going, in_slot("ok", 0)])
     assert acts(slots, 1) == []
+
+
+@pytest.mark.spec("SU-09")
+@pytest.mark.parametrize(
+    ("states", "desired"),
+    [
+        ((), 2),
+        (("ok",), 2),
+        (("stale-ready", "stale-unready"), 2),
+        (("fresh-unready", "terminating"), 3),
+    ],
+)
+def test_a_suspended_deployment_gets_nothing_made_or_rolled(
+    states: tuple[str, ...], desired: int
+) -> None:
+    assert acts(slots_of(*states), desired, is_suspended=True) == []
+
+
+@pytest.mark.spec("SU-09")
+def test_surplus_and_deletion_go_on_while_suspended() -> None:
+    slots = slots_of("ok", "ok", "ok")
+    assert acts(slots, 1, is_suspended=True) == ["delete web-2"]
+    deleted = acts(slots, 0, is_suspended=True, is_deleting=True)
+    assert deleted == ["delete web-0", "delete web-1", "delete web-2"]
+
+
+@pytest.mark.spec("SU-10")
+def test_after_the_resume_broken_ones_are_replaced_before_healthy_ones() -> None:
+    slots = slots_of("stale-ready", "stale-unready", "stale-ready")
+    assert acts(slots, 4) == ["delete web-1 to recreate"]
+    assert acts(slots_of("ok", "stale-ready", "stale-ready"), 3) == ["delete web-2 to recreate"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from compute_api_types import labels, reasons
-from compute_cell_operator.delays import RETRY_UNREADABLE
+from compute_cell_operator.delays import RETRY_UNREAD_DATA, RETRY_UNREADABLE
 from compute_cell_operator.deployment.observe import ObservedDeployment
 from compute_cell_operator.deployment.plan.location import (
     Located,
@@ -70,12 +70,18 @@ def decide(observed: ObservedDeployment) -> Decision:
         observed.desired,
         is_deleting=observed.is_deleting,
         is_wrong_city=isinstance(resolution, WrongCity),
+        is_suspended=observed.is_suspended,
+        is_data_awaited=observed.data is not None and not observed.data.is_complete,
     )
     steps = plan_instances(observed.slots, demand)
     acts = tuple(_carry_out(observed, steps, resolution))
     if observed.is_deleting:
         # No repair, network or wait: the garbage collector deletes what the deployment owns.
         return Decision(resolution, steps, None, Plan((*acts, *_retire_finalizers(observed))))
+    if observed.is_suspended:
+        # Location, network and gates stay as they are until the resume.
+        kept = LocationUndecided(observed.status.location)
+        return Decision(kept, steps, None, Plan((*acts, *plan_repairs(observed, kept))))
     planned = _plan_network(observed, resolution)
     readiness = planned.readiness if planned is not None else None
     gates = plan_gates(observed, resolution, readiness or network.NetworkWaiting(""))
@@ -98,6 +104,7 @@ def _carry_out(
                     ordinal,
                     location=location_name(resolution),
                     has_network_gate=observed.networking is NetworkingState.ON,
+                    has_data_gate=observed.data is not None,
                 )
             case RemoveStep(instance, purpose):
                 yield from _remove(observed, instance, purpose)
@@ -149,5 +156,7 @@ def _plan_network(
 
 
 def _waits(observed: ObservedDeployment, resolution: Resolution) -> Iterator[RequeueAfter]:
+    if observed.data is not None and observed.data.is_unread:
+        yield RequeueAfter(observed.key, reasons.CACHE_NOT_SYNCED, RETRY_UNREAD_DATA)
     if isinstance(resolution, LocationUndecided) or isinstance(observed.network, Unreadable):
         yield RequeueAfter(observed.key, reasons.CACHE_NOT_SYNCED, RETRY_UNREADABLE)

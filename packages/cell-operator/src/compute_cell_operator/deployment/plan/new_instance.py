@@ -48,18 +48,27 @@ def derive_links(
 
 
 def build_instance(
-    observed: ObservedDeployment, ordinal: int, *, location: str, has_network_gate: bool
+    observed: ObservedDeployment,
+    ordinal: int,
+    *,
+    location: str,
+    has_network_gate: bool,
+    has_data_gate: bool = False,
 ) -> Ensure:
     """A new Instance for a slot, in new maps with every call."""
     name = names.derive_instance_name(observed.key.name, ordinal)
     links, full = derive_links(observed, ordinal)
-    gates = (labels.NETWORK_GATE,) if has_network_gate else ()
+    gates = (
+        *((labels.NETWORK_GATE,) if has_network_gate else ()),
+        labels.QUOTA_GATE,
+        *((labels.REFERENCED_DATA_GATE,) if has_data_gate else ()),
+    )
     spec: dict[str, JsonValue] = {**observed.template.spec}
     if location:
         spec["location"] = refer_to_location(location)
     spec["controller"] = {
         "templateHash": observed.template_hash,
-        "schedulingGates": [{"name": gate} for gate in (*gates, labels.QUOTA_GATE)],
+        "schedulingGates": [{"name": gate} for gate in gates],
     }
     initial: JsonMapping = {
         "metadata": {

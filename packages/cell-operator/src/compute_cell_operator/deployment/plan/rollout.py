@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from compute_cell_operator.deployment.plan.scale import plan_removal, plan_surplus
 from compute_cell_operator.deployment.plan.steps import (
+    AWAITING_DATA,
     CreateStep,
     HoldStep,
     Purpose,
@@ -40,6 +41,9 @@ class InstanceDemand:
     desired: int
     is_deleting: bool = False
     is_wrong_city: bool = False  # delivered to a cell of another city: nothing starts here
+    is_suspended: bool = False  # the slots wait for the resume (suspension.md 4)
+    # A healthy Instance is not given up for a successor that could not start (referenced-data.md 6)
+    is_data_awaited: bool = False
 
 
 def plan_instances(slots: Slots, demand: InstanceDemand) -> tuple[Step, ...]:
@@ -50,10 +54,15 @@ def plan_instances(slots: Slots, demand: InstanceDemand) -> tuple[Step, ...]:
     if demand.is_wrong_city:
         # Running Instances keep running and surplus is removed; nothing is created or rolled.
         return tuple(surplus)
-    return (*surplus, *plan_slots(slots, demand.desired))
+    if demand.is_suspended:
+        return tuple(surplus)
+    return (
+        *surplus,
+        *plan_slots(slots, demand.desired, is_data_awaited=demand.is_data_awaited),
+    )
 
 
-def plan_slots(slots: Slots, desired: int) -> Iterator[Step]:
+def plan_slots(slots: Slots, desired: int, *, is_data_awaited: bool = False) -> Iterator[Step]:
     """At most one create or delete, by the first rule that applies; `_next_hold` shows the rest."""
     states = _occupied(slots, desired)
     missing = _lowest_missing(states, desired)
@@ -74,7 +83,9 @@ def plan_slots(slots: Slots, desired: int) -> Iterator[Step]:
     stale = max(
         (o for o, s in states.items() if s is DeploymentSlotState.STALE_READY), default=None
     )
-    if stale is not None:
+    if stale is not None and is_data_awaited:
+        yield WaitStep(stale, AWAITING_DATA)
+    elif stale is not None:
         yield RemoveStep(slots.by_ordinal[stale], Purpose.RECREATE)
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from compute_cell_operator.deployment.slots import SlotInstance
+
+AWAITING_DATA: Final = "referenced-data"
+"""Reason of a `WaitStep` for a roll that waits for referenced data."""
 
 
 class Purpose(StrEnum):

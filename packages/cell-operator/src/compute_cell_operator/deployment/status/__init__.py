@@ -16,8 +16,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from compute_api_types import reasons
-from compute_api_types.conditions import Statement, provisional
+from compute_api_types import labels, reasons
+from compute_api_types.conditions import AUTOSCALING, Statement, provisional
+from compute_cell_operator.autoscaling.delays import HOLD_LIMITED
+from compute_cell_operator.autoscaling.status import is_only_limited, state_scaling
+from compute_cell_operator.conditions import drop_conditions
 from compute_cell_operator.deployment.observe import ObservedDeployment
 from compute_cell_operator.deployment.plan import Decision
 from compute_cell_operator.deployment.plan.location import Located, refer_to_location
@@ -30,6 +33,7 @@ from compute_cell_operator.deployment.status.counters import (
     read_template_uid,
 )
 from compute_cell_operator.deployment.status.events import derive_events
+from compute_cell_operator.suspension import SUSPENDED
 from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.intents.intents import Plan, SetStatus
 from compute_operator_kit.intents.outcomes import Applied
@@ -42,18 +46,42 @@ def report(
 ) -> Plan:
     counters = count(observed)
     blockers = find_blockers(observed, decision, applied, counters)
-    statements = state_conditions(observed, counters, blockers)
+    autoscaling = state_autoscaling(observed)
+    statements = (*state_conditions(observed, counters, blockers), *(autoscaling or ()))
+    status = derive_status(observed, decision, counters, statements, now)
+    if autoscaling is not None and not autoscaling:
+        status = drop_conditions(status, AUTOSCALING)
+    is_held = _is_held(observed, status, statements)
     written = SetStatus(
         observed.key,
         observed.metadata.uid,
         observed.metadata.resource_version,
-        derive_status(observed, decision, counters, statements, now),
+        status,
         reason=reasons.STATUS_CHANGED,
-        may_defer=provisional(KIND, statements, observed.status.conditions),
+        may_defer=is_held or provisional(KIND, statements, observed.status.conditions),
+        defer_for=HOLD_LIMITED if is_held else None,
         ignore_own_event=True,  # nothing is decided from it
     )
     events = derive_events(observed, decision, counters, statements, written)
     return Plan((written, *events))
+
+
+def state_autoscaling(observed: ObservedDeployment) -> tuple[Statement, ...] | None:
+    """Of an autoscaled deployment; None where the stored conditions stand (autoscaling.md 4)."""
+    return state_scaling(
+        observed.scaling, observed.metadata.generation, is_suspended=observed.is_suspended
+    )
+
+
+def _is_held(
+    observed: ObservedDeployment, status: JsonObject, statements: tuple[Statement, ...]
+) -> bool:
+    """Whether `AutoscalingLimited` alone has changed: it may turn with every evaluation."""
+    stored = observed.status
+    if not is_only_limited(statements, stored.conditions):
+        return False
+    before = {name: value for name, value in stored.stored.document.items() if name != "conditions"}
+    return before == {name: value for name, value in status.items() if name != "conditions"}
 
 
 def derive_status(
@@ -72,20 +100,29 @@ def derive_status(
         if name != observed.status.location:
             status["location"] = _location(name)
     status["observedGeneration"] = observed.metadata.generation
-    for member, value in _template_echoes(observed).items():
+    for member, value in _optional_members(observed).items():
         status.pop(member, None)
         if value is not None:
             status[member] = value
     return status
 
 
-def _template_echoes(observed: ObservedDeployment) -> JsonObject:
-    """The hub object and generation that this status belongs to; a member of None is removed."""
+def _optional_members(observed: ObservedDeployment) -> JsonObject:
+    """The hub object and generation that this status belongs to, and the suspension; a member of
+    None is removed.
+    """
     metadata = observed.metadata
     return {
+        SUSPENDED: observed.is_suspended or None,
+        "selector": _selector(observed) if observed.scaling.is_active else None,
         "observedTemplateGeneration": read_template_generation(metadata),
         "observedTemplateUID": read_template_uid(metadata, is_deleting=observed.is_deleting),
     }
+
+
+def _selector(observed: ObservedDeployment) -> str:
+    """Selects the Pods of the deployment; its provider labels them so (cell.md 15)."""
+    return f"{labels.WORKLOAD_DEPLOYMENT_UID}={observed.metadata.uid}"
 
 
 def _location(name: str) -> JsonObject:

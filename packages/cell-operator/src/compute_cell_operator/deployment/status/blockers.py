@@ -20,10 +20,12 @@ from compute_cell_operator.deployment.plan.location import (
     NoLocation,
     WrongCity,
 )
-from compute_cell_operator.deployment.slots import DeploymentSlotState, SlotInstance
+from compute_cell_operator.deployment.plan.steps import AWAITING_DATA, WaitStep
+from compute_cell_operator.deployment.slots import DeploymentSlotState, SlotInstance, SlotSuspension
 from compute_cell_operator.deployment.status.counters import Counters
 from compute_cell_operator.network.plan import NetworkRefused, NetworkWaiting
 from compute_cell_operator.planes import INSTANCE
+from compute_cell_operator.referenced_data.judgement import SOURCE_REASONS
 from compute_operator_kit.core.errors import ReconcileError, RejectedError
 from compute_operator_kit.intents.intents import Ensure
 from compute_operator_kit.intents.outcomes import Applied
@@ -34,7 +36,11 @@ BROKEN: Final = frozenset(
         reasons.INSTANCE_CRASHING,
         reasons.CONFIGURATION_ERROR,
         reasons.UNKNOWN_INSTANCE_TYPE,
+        *SOURCE_REASONS,
     }
+)
+_AWAITING_DATA: Final = frozenset(
+    {reasons.AWAITING_PROPAGATION, reasons.RESOLVING, reasons.REFERENCED_DATA_NOT_READY}
 )
 _ABOUT_NETWORK: Final = frozenset(
     {
@@ -71,10 +77,13 @@ def find_blockers(
 ) -> tuple[Blocker, ...]:
     """Every row that applies, in the order of the table."""
     return (
+        *_suspended(observed),
         *_wrong_city(observed, decision),
         *_network_refused(decision),
         *_not_created(applied),
         *_broken(observed),
+        *_roll_held(observed, decision),
+        *_data_awaited(observed),
         *_quota(observed, counters),
         *_network_awaited(observed, decision),
         *_provisioning(observed, counters),
@@ -105,6 +114,21 @@ def _desired(observed: ObservedDeployment) -> Iterator[tuple[int, SlotInstance]]
 
 
 # --- rows of the table ----------------------------------------------------------------------------
+
+
+def _suspended(observed: ObservedDeployment) -> Iterator[Blocker]:
+    """`stopped` only where every provider reports so: others report nothing when they have removed
+    what ran.
+    """
+    if not observed.is_suspended:
+        return
+    affected = [
+        one.suspension for one in observed.owned if one.suspension is not SlotSuspension.NONE
+    ]
+    is_stopped = bool(affected) and all(one is SlotSuspension.STOPPED for one in affected)
+    state = "stopped" if is_stopped else "suspended"
+    message = f"The project is suspended; {len(affected)} instance(s) are {state}"
+    yield Blocker(reasons.SUSPENDED, message)
 
 
 def _wrong_city(observed: ObservedDeployment, decision: Decision) -> Iterator[Blocker]:
@@ -151,6 +175,25 @@ def _broken(observed: ObservedDeployment) -> Iterator[Blocker]:
         ready = instance.condition(conditions.READY)
         if ready is not None and not ready.is_true and ready.reason in BROKEN:
             yield Blocker(ready.reason, f'Instance "{instance.name}": {ready.message}')
+
+
+def _roll_held(observed: ObservedDeployment, decision: Decision) -> Iterator[Blocker]:
+    """A healthy Instance that is not replaced before the data of the new template is there."""
+    for step in decision.steps:
+        if isinstance(step, WaitStep) and step.reason == AWAITING_DATA and observed.data:
+            name = observed.slots.by_ordinal[step.ordinal].name
+            is_terminal = observed.data.reason in SOURCE_REASONS
+            reason = observed.data.reason if is_terminal else reasons.REFERENCED_DATA_NOT_READY
+            kept = f'Instance "{name}" keeps running the former template'
+            yield Blocker(reason, f"{kept}: {observed.data.message}")
+
+
+def _data_awaited(observed: ObservedDeployment) -> Iterator[Blocker]:
+    for _, instance in _desired(observed):
+        ready = instance.condition(conditions.READY)
+        if ready is not None and not ready.is_true and ready.reason in _AWAITING_DATA:
+            message = f'Instance "{instance.name}": {ready.message}'
+            yield Blocker(reasons.REFERENCED_DATA_NOT_READY, message)
 
 
 def _quota(observed: ObservedDeployment, counters: Counters) -> Iterator[Blocker]:

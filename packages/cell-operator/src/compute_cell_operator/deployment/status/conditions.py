@@ -20,7 +20,8 @@ from compute_cell_operator.deployment.status.blockers import (
 from compute_cell_operator.deployment.status.counters import Counters
 from compute_cell_operator.finalizers import describe_hold
 
-LASTING: Final = 5  # blockers of this rank are shown also while an Instance is ready
+# Blockers of this rank are shown also while an Instance is ready: referenced data, and above.
+LASTING: Final = 4
 ABOUT_NETWORK: Final = 2
 
 
@@ -30,7 +31,7 @@ def state_conditions(
     """Available, ReplicasReady and Ready, all for the generation that was read."""
     replicas, ready = _replicas(observed, counters, blockers)
     return (
-        _state(observed, conditions.AVAILABLE, *_available(counters, blockers)),
+        _state(observed, conditions.AVAILABLE, *_available(observed, counters, blockers)),
         _state(observed, conditions.REPLICAS_READY, *replicas),
         _state(observed, conditions.READY, *ready),
     )
@@ -41,8 +42,11 @@ def _state(observed: ObservedDeployment, kind: str, is_true: bool, cause: Blocke
     return Statement(kind, status, cause.reason, cause.message, observed.metadata.generation)
 
 
-def _available(counters: Counters, blockers: tuple[Blocker, ...]) -> tuple[bool, Blocker]:
-    if counters.ready:
+def _available(
+    observed: ObservedDeployment, counters: Counters, blockers: tuple[Blocker, ...]
+) -> tuple[bool, Blocker]:
+    # An Instance may still read as ready while the order is on its way to it.
+    if counters.ready and not observed.is_suspended:
         message = f"{counters.ready}/{counters.replicas} instances are ready"
         return True, Blocker(reasons.STABLE_INSTANCE_FOUND, message)
     return False, conditions.summarise(blockers) or blockers[-1]
@@ -56,7 +60,7 @@ def _replicas(
     if hold:
         blocked = (False, Blocker(reasons.DELETION_BLOCKED, f"Deployment is being deleted; {hold}"))
         return blocked, blocked
-    if counters.is_converged:
+    if counters.is_converged and not observed.is_suspended:
         message = f"{counters.ready}/{counters.desired} replicas available"
         both = (True, Blocker(reasons.REPLICAS_AVAILABLE, message))
         return both, both

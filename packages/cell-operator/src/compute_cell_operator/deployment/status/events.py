@@ -21,6 +21,8 @@ from compute_cell_operator.deployment.status.counters import Counters
 from compute_operator_kit.intents.intents import RecordEvent, SetStatus
 
 LOCATING: Final = "ResolvingLocation"
+SUSPENDING: Final = "SuspendingProject"
+AUTOSCALING: Final = "Autoscaling"
 _ACTIONS: Final = {
     reasons.INSTANCE_FAILED_TO_CREATE: ACTION,
     reasons.CITY_CODE_MISMATCH: LOCATING,
@@ -50,7 +52,9 @@ def derive_events(
 ) -> Iterator[RecordEvent]:
     for event in (
         *_progress(observed, counters, statements),
+        *_suspension(observed),
         *_warnings(observed, statements),
+        *_autoscaling(observed, statements),
         *_ambiguities(observed, decision),
     ):
         yield RecordEvent(
@@ -69,7 +73,9 @@ def _progress(
 ) -> Iterator[Event]:
     before, updated = observed.status.desired_replicas, observed.status.updated_replicas
     if before != counters.desired:
-        yield Event(reasons.SCALED, f"Scaled from {before} to {counters.desired} replicas")
+        cause = " (autoscaler)" if observed.scaling.is_active and before else ""
+        message = f"Scaled from {before} to {counters.desired} replicas{cause}"
+        yield Event(reasons.SCALED, message)
     if _is_new_generation(observed) and counters.updated < updated:
         message = f"{counters.updated} of {counters.desired} replicas run the new template"
         yield Event(reasons.ROLLOUT_STARTED, message)
@@ -80,6 +86,17 @@ def _progress(
         yield Event(reasons.ROLLOUT_COMPLETED, message)
 
 
+def _suspension(observed: ObservedDeployment) -> Iterator[Event]:
+    was, now = observed.status.is_suspended, observed.is_suspended
+    number = len(observed.owned)
+    if now and not was:
+        message = f"Project suspended; {number} instance(s) suspended"
+        yield Event(reasons.PROJECT_PAUSED, message, SUSPENDING)
+    elif was and not now:
+        message = f"Project resumed; {number} instance(s) resumed"
+        yield Event(reasons.PROJECT_RESUMED, message, SUSPENDING)
+
+
 def _warnings(observed: ObservedDeployment, statements: tuple[Statement, ...]) -> Iterator[Event]:
     # Unlike `Available`, `ReplicasReady` has a blocker also while another Instance is ready.
     replicas = conditions.find(statements, conditions.REPLICAS_READY)
@@ -88,6 +105,17 @@ def _warnings(observed: ObservedDeployment, statements: tuple[Statement, ...]) -
         return
     if stored is None or stored.reason != replicas.reason:
         yield Event(replicas.reason, replicas.message, _ACTIONS[replicas.reason], "Warning")
+
+
+def _autoscaling(
+    observed: ObservedDeployment, statements: tuple[Statement, ...]
+) -> Iterator[Event]:
+    ready = conditions.find(statements, conditions.AUTOSCALING_READY)
+    stored = conditions.find(observed.status.conditions, conditions.AUTOSCALING_READY)
+    if ready is None or ready.status != "False":
+        return
+    if stored is None or stored.status != "False":
+        yield Event(ready.reason, ready.message, AUTOSCALING, "Warning")
 
 
 def _ambiguities(observed: ObservedDeployment, decision: Decision) -> Iterator[Event]:
