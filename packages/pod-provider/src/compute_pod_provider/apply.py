@@ -1,8 +1,8 @@
 """Writer of the provider: carries out one plan with requests of the official client.
 
-The one place that creates and deletes Pods and writes status. A Pod is rendered from the Instance
-as read live just before the POST, and every permission is asked again of that read: a gate or a
-deletion between the plan and the POST starts nothing.
+The one place that creates and deletes Pods and NetworkPolicies and writes status. A Pod is rendered
+from the Instance as read live just before the POST, and every permission is asked again of that
+read: a gate or a deletion between the plan and the POST starts nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from datetime import datetime
 from typing import Final
 
 from compute_api_types.v1alpha.instance import Instance
+from compute_api_types.wire import JsonObject
+from compute_operator_kit.core.errors import RejectedError
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Uid
 from compute_operator_kit.core.metrics import MetricsPort
 from compute_operator_kit.intents.intents import RecordEvent
@@ -26,7 +28,7 @@ from compute_pod_provider.observe import InstanceKey, derive_version
 from compute_pod_provider.options import PodOptions
 from compute_pod_provider.plan import EventIntent, Memory, Observed, Plan, Post, PostResult
 from compute_pod_provider.pod_facts import derive_controller_uid
-from compute_pod_provider.render import render
+from compute_pod_provider.render import render, render_policy
 from compute_pod_provider.render.refusal import Refusal
 
 INSTANCE: Final = Kind.of(Instance.RESOURCE)
@@ -77,6 +79,11 @@ class Applier:
             applied = replace(applied, version=version)
         for event in plan.events:
             self.record(key, instance.uid, event)
+        # Once per report: at rest nothing is written, and nothing counted.
+        if plan.refused is not None and plan.status is not None:
+            self._metrics.count(metric_names.REFUSALS, reason=plan.refused.value)
+        if plan.lost is not None:
+            self._metrics.count(metric_names.PODS_RECREATED, reason=plan.lost.value)
         return applied
 
     def record(self, key: InstanceKey, uid: str, event: EventIntent) -> None:
@@ -86,8 +93,6 @@ class Applier:
                 subject, Uid(uid), event.reason, event.message, event.reason, type=event.type
             )
         )
-        if event.reason == planning.POD_REPLACED:
-            self._metrics.count(metric_names.PODS_RECREATED, reason="lost")
 
     async def _create(self, key: InstanceKey, seen: ObservedInstance, memory: Memory) -> Applied:
         document = await self._client.read_instance(key.namespace, key.name)
@@ -97,19 +102,54 @@ class Applier:
         rendered = render(live, self._options)
         if isinstance(rendered, Refusal):  # edited meanwhile: the next pass reports it
             return Applied(memory)
+        refused = await self._ensure_policy(key, live)
+        if refused is not None:
+            return Applied(replace(memory, post=refused))
         logger.info("Creating Pod", extra=_shown(key))
         answer = await self._client.create_pod(key.namespace, rendered)
         if answer.code in {200, 201}:
             return self._created(key, live, memory, answer)
         if answer.code == 409 and answer.reason == "AlreadyExists":
             return await self._adopt(key, live, memory)
+        return Applied(replace(memory, post=self._judge(answer, live, "")))
+
+    def _judge(self, answer: Answer, live: ObservedInstance, of: str) -> Post:
+        """The verdict that an answer without success is; raises where it is none."""
         result = judge_answer(answer.code, answer.message)
         if result is None:
             self._client.check(answer)
-            return Applied(memory)
+            raise RejectedError("Rejected", f"creating: {answer.code} {answer.reason}".strip())
         self._metrics.count(metric_names.REFUSALS, reason=result.value)
-        post = Post(result, derive_cause(answer.message), self._now(), live.generation)
-        return Applied(replace(memory, post=post))
+        cause = f"{of}{derive_cause(answer.message)}"
+        return Post(result, cause, self._now(), live.generation)
+
+    async def _ensure_policy(self, key: InstanceKey, live: ObservedInstance) -> Post | None:
+        """The NetworkPolicy is there before the Pod, as the Instance is now; a Post: it is not."""
+        wanted = render_policy(live, self._options)
+        if wanted is None:
+            return None
+        existing = await self._client.read_network_policy(key.namespace, key.name)
+        if existing is not None:
+            if derive_controller_uid(existing) != live.uid:
+                return Post(PostResult.TAKEN, "NetworkPolicy", self._now(), live.generation)
+            if existing.get("spec") == wanted["spec"]:
+                return None
+            await self._delete_policy(key, existing)
+        logger.info("Creating NetworkPolicy", extra=_shown(key))
+        answer = await self._client.create_network_policy(key.namespace, wanted)
+        return None if answer.code in {200, 201} else self._judge(answer, live, "NetworkPolicy: ")
+
+    async def remove_policy(self, key: InstanceKey, uid: str) -> None:
+        """After the Pod of a deleted Instance is gone: its successor finds the name free."""
+        if not self._options.has_network_policies:
+            return
+        existing = await self._client.read_network_policy(key.namespace, key.name)
+        if existing is not None and derive_controller_uid(existing) == uid:
+            await self._delete_policy(key, existing)
+
+    async def _delete_policy(self, key: InstanceKey, existing: JsonObject) -> None:
+        uid = text_at(object_at(existing, "metadata"), "uid")
+        await self._client.delete_network_policy(key.namespace, key.name, uid)
 
     def _created(
         self, key: InstanceKey, live: ObservedInstance, memory: Memory, answer: Answer
@@ -128,7 +168,7 @@ class Applier:
         if document is not None and derive_controller_uid(document) == live.uid:
             uid = text_at(object_at(document, "metadata"), "uid")
             return Applied(replace(memory, made_uid=uid), pod_uid=live.uid)
-        post = Post(PostResult.TAKEN, "", self._now(), live.generation)
+        post = Post(PostResult.TAKEN, "Pod", self._now(), live.generation)
         return Applied(replace(memory, post=post))
 
 

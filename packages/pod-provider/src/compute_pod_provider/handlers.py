@@ -8,7 +8,7 @@ every one of those writes would wake the cell operator.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 import kopf
@@ -138,7 +138,7 @@ def _register_loops(registry: kopf.OperatorRegistry, provider: PodProvider) -> N
 
     @kopf.daemon(*INSTANCES, registry=registry, when=is_guarded, cancellation_timeout=INSTANT_EXIT)
     async def attend(body: kopf.Body, stopped: kopf.DaemonStopped, **kwargs: object) -> None:
-        await provider.attend(derive_key(dict(body)), _indexes(kwargs), stopped)
+        await provider.attend(dict(body), _indexes(kwargs), stopped)
 
     @kopf.on.delete(*INSTANCES, registry=registry, when=is_guarded)
     async def tear_down(body: kopf.Body, **_: object) -> None:
@@ -154,11 +154,33 @@ def _indexes(kwargs: Mapping[str, object]) -> Indexes:
 async def run_kopf(
     provider: PodProvider, clock: Clock, login: GetLogin, stop: asyncio.Event
 ) -> None:
-    """Runs until `stop` is set; the caller holds the Lease meanwhile."""
-    await kopf.operator(
+    """Runs until `stop` is set; the caller holds the Lease meanwhile. Raises kopf's own failure."""
+    tasks = await kopf.spawn_tasks(
         registry=build_registry(provider, clock, login),
         settings=build_settings(),
         clusterwide=True,
         standalone=True,
         stop_flag=stop,
     )
+    try:
+        await _run_to_end(tasks)
+    finally:
+        stop.set()  # kopf's own wait for it, after a signal
+
+
+async def _run_to_end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Until the first task of kopf ends, then ends the others and waits for them.
+
+    Not `kopf.run_tasks`, which at its end cancels every task of the loop that is younger than kopf:
+    renewals of the Lease and requests in flight would be among them. Tasks that these have started,
+    workers and daemons, are ended by them; requests of kopf's first scan end by themselves.
+    """
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()

@@ -27,11 +27,13 @@ class PodOptions:
     is_restricted: bool = True  # Pod Security level `restricted`; else `baseline`
     ignores_virtual_machines: bool = False
     has_ephemeral_disks: bool = False
+    has_network_policies: bool = False  # one per Instance, made before its Pod
+    denied_egress: tuple[str, ...] = ("169.254.0.0/16",)  # metadata services of clouds
     sizes: Mapping[str, Size] = field(default_factory=lambda: MappingProxyType(dict(CATALOGUE)))
     grace: timedelta = timedelta(seconds=30)
-    available_after: timedelta = timedelta(seconds=1)
+    available_after: timedelta = timedelta(seconds=2)
     available_after_restart: timedelta = timedelta(seconds=10)
-    provisioning_after: timedelta = timedelta(seconds=2)
+    provisioning_after: timedelta = timedelta(seconds=4)
     node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
     tolerations: tuple[JsonObject, ...] = ()
     priority_class: str = ""

@@ -25,7 +25,7 @@ from compute_pod_provider.instance_facts import ObservedInstance
 from compute_pod_provider.options import PodOptions
 from compute_pod_provider.pod_facts import NO_POD, NoPod, ObservedPod
 from compute_pod_provider.render import render
-from compute_pod_provider.render.refusal import Refusal
+from compute_pod_provider.render.refusal import Refusal, RefusalKind
 from compute_pod_provider.status import report
 from compute_pod_provider.verdict import Evidence, Run, State, Verdict, update_runs
 
@@ -33,11 +33,22 @@ from compute_pod_provider.verdict import Evidence, Run, State, Verdict, update_r
 UNREPORTED: Final = frozenset({"", reasons.PENDING, reasons.PENDING_QUOTA})
 POD_CREATED: Final = "PodCreated"
 POD_REPLACED: Final = "PodReplaced"
+POD_GONE: Final = "The Pod is gone and is made again"
+EVICTED: Final = "Evicted"  # kubelet's reason
 INSTANCE_AVAILABLE: Final = "InstanceAvailable"
 INSTANCE_NOT_STOPPING: Final = "InstanceNotStopping"
 TROUBLE: Final = frozenset(
     {reasons.IMAGE_UNAVAILABLE, reasons.INSTANCE_CRASHING, reasons.CONFIGURATION_ERROR}
 )
+
+
+class Loss(StrEnum):
+    """How a Pod was lost that is made again."""
+
+    EVICTED = "evicted"  # its node ran short of something
+    FAILED = "failed"  # ended otherwise
+    DELETED = "deleted"  # not by this provider
+    VANISHED = "vanished"  # with its node, or while nothing watched
 
 
 class PostResult(StrEnum):
@@ -80,6 +91,7 @@ class Memory:
     made_uid: str = ""  # of the Pod that this process made
     pod_uid: str = ""  # of the Pod last seen
     runs: Mapping[str, Run] = field(default_factory=dict[str, Run])
+    loss: Loss | None = None  # why the Pod last seen is going
     recreations: int = 0
     create_at: datetime | None = None  # not before
     available_since: datetime | None = None
@@ -114,9 +126,12 @@ class Plan:
     deletes_pod: str = ""  # the UID
     status: JsonObject | None = None
     events: tuple[EventIntent, ...] = ()
+    lost: Loss | None = None  # a Pod that is made again
+    refused: RefusalKind | None = None
     look_at: datetime | None = None
     state: State | None = None
     reads_mount_events: bool = False
+    confirms_stop: bool = False  # only by a live read: an index may lack a Pod that runs
 
 
 def is_ours(instance: ObservedInstance, options: PodOptions) -> bool:
@@ -169,15 +184,25 @@ def plan(observed: Observed, memory: Memory, options: PodOptions) -> Plan:
 
 
 def _suspend(observed: Observed, memory: Memory) -> Plan:
-    """The Pod goes, all else stays; a loss on purpose is no loss."""
-    pod = observed.pod
-    # One write: the address goes with the Pod, which is as good as gone.
-    status = report(observed.instance, NO_POD, verdict.suspended(), observed.now)
-    uid = pod.uid if isinstance(pod, ObservedPod) and not pod.is_deleting else ""
+    """The Pod goes, all else stays; a loss on purpose is no loss.
+
+    One status write where the cell operator has reported the suspension: when the Pod is gone, with
+    its confirmation, and the address goes with it.
+    """
+    instance, pod, shown = observed.instance, observed.pod, verdict.suspended()
+    memory = Memory(ungated_at=memory.ungated_at)
+    if isinstance(pod, NoPod):
+        status = report(instance, NO_POD, shown, observed.now, is_stopped=True)
+        return Plan(
+            memory=memory, status=status, state=State.SUSPENDED, confirms_stop=status is not None
+        )
+    is_reported = instance.available is not None and (
+        instance.available.reason == shown.available.reason
+    )
     return Plan(
-        memory=Memory(ungated_at=memory.ungated_at),
-        deletes_pod=uid,
-        status=status,
+        memory=memory,
+        deletes_pod="" if pod.is_deleting else pod.uid,
+        status=None if is_reported else report(instance, NO_POD, shown, observed.now),
         state=State.SUSPENDED,
     )
 
@@ -186,44 +211,59 @@ def _without_pod(observed: Observed, memory: Memory, options: PodOptions) -> Pla
     instance, now = observed.instance, observed.now
     rendered = render(instance, options)
     if isinstance(rendered, Refusal):
-        return _reported(observed, memory, verdict.refused(rendered.message), options)
+        reported = _reported(observed, memory, verdict.refused(rendered.message), options)
+        return replace(reported, refused=rendered.kind)
     # kopf has not put the finalizer on yet; its event wakes this Instance.
     if not instance.has_finalizer:
         return Plan(memory=memory, state=State.WAITING)
-    memory, events = _count_loss(memory, now)
+    lost, memory = _count_loss(memory, now)
+    events = () if lost is None else (EventIntent("Warning", POD_REPLACED, POD_GONE),)
     if memory.create_at is not None and now < memory.create_at:
         shown = verdict.no_pod_yet() if _is_true(instance) else None
         held = _reported(observed, memory, shown, options)
-        return replace(held, look_at=memory.create_at, events=events + held.events)
+        return replace(held, look_at=memory.create_at, events=events + held.events, lost=lost)
     if memory.post is not None and memory.post.holds(instance, now):
         reported = _reported(observed, memory, _post_verdict(memory.post, instance), options)
         return replace(reported, look_at=memory.post.retry_at)
     memory = replace(memory, post=None)
     started = _reported(observed, memory, verdict.no_pod_yet(), options)
-    return replace(started, creates_pod=True, events=events + started.events)
+    return replace(started, creates_pod=True, events=events + started.events, lost=lost)
 
 
 def _post_verdict(post: Post, instance: ObservedInstance) -> Verdict:
     if post.result is PostResult.TAKEN:
-        return verdict.name_taken(instance.name)
+        return verdict.name_taken(post.message, instance.name)
     if post.result is PostResult.QUOTA:
         return verdict.no_quota()
     return verdict.refused(f"The Pod was refused: {post.message}")
 
 
-def _count_loss(memory: Memory, now: datetime) -> tuple[Memory, tuple[EventIntent, ...]]:
+def _count_loss(memory: Memory, now: datetime) -> tuple[Loss | None, Memory]:
     """A Pod that was there is gone: the next is made at once, further ones ever later."""
     if not memory.pod_uid:
-        return memory, ()
+        return None, memory
     lost = memory.recreations + 1
     wait = timedelta()
     if lost > 1:
         wait = min(delays.RECREATE_FIRST * (1 << min(lost - 2, 10)), delays.RECREATE_LONGEST)
-    event = EventIntent("Warning", POD_REPLACED, "The Pod is gone and is made again")
     kept = replace(
-        memory, pod_uid="", runs={}, recreations=lost, create_at=now + wait, available_since=None
+        memory,
+        pod_uid="",
+        runs={},
+        loss=None,
+        recreations=lost,
+        create_at=now + wait,
+        available_since=None,
     )
-    return kept, (event,)
+    return memory.loss or Loss.VANISHED, kept
+
+
+def _derive_loss(pod: ObservedPod, memory: Memory) -> Loss | None:
+    if pod.uid == memory.pod_uid and memory.loss is not None:
+        return memory.loss  # its own deletion follows
+    if pod.has_ended:
+        return Loss.EVICTED if pod.reason == EVICTED else Loss.FAILED
+    return Loss.DELETED if pod.is_deleting else None
 
 
 def _with_pod(observed: Observed, pod: ObservedPod, memory: Memory, options: PodOptions) -> Plan:
@@ -231,7 +271,8 @@ def _with_pod(observed: Observed, pod: ObservedPod, memory: Memory, options: Pod
     is_first = pod.uid not in {memory.pod_uid, memory.made_uid}
     known: Mapping[str, Run] = memory.runs if pod.uid == memory.pod_uid else {}
     runs = update_runs(known, pod, now, is_first=is_first)
-    memory = replace(memory, pod_uid=pod.uid, runs=runs, post=None)
+    loss = _derive_loss(pod, memory)
+    memory = replace(memory, pod_uid=pod.uid, runs=runs, loss=loss, post=None)
     available = observed.instance.available
     evidence = Evidence(
         now=now,

@@ -69,10 +69,13 @@ class LedProvider:
         """
         if not await self._wait_until_served():
             return
-        async with asyncio.TaskGroup() as tasks:
-            sweep = tasks.create_task(self._provider.sweep(), name="sweep")
-            await run_kopf(self._provider, self._clock, self._login, self._stop)
-            sweep.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                sweep = tasks.create_task(self._provider.sweep(), name="sweep")
+                await run_kopf(self._provider, self._clock, self._login, self._stop)
+                sweep.cancel()
+        finally:
+            await self._provider.close()
 
     async def _wait_until_served(self) -> bool:
         """kopf does not look for kinds that appear later: it starts when Instances are served."""
@@ -115,6 +118,7 @@ async def run(settings: PodProviderSettings, info: ProcessInfo, lifecycle: Lifec
             metrics=ports.metrics,
             clock=clock,
             random=ports.random,
+            spans=ports.spans,
         )
         planes = Planes(ports.connect, (), ports.registry_deps(settings.clients))
         provider = PodProvider(deps)

@@ -15,21 +15,23 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from compute_api_types import labels
 from compute_api_types.meta import format_timestamp
 from compute_api_types.wire import JsonObject
+from compute_operator_kit.controller.reconcile import NoSpans, Spans
 from compute_operator_kit.core.clock import Clock, Random
 from compute_operator_kit.core.errors import ConflictError, ReconcileError
+from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.metrics import MetricsPort
 from compute_operator_kit.intents.intents import RecordEvent
 from compute_pod_provider import delays
 from compute_pod_provider import metrics as metric_names
 from compute_pod_provider import plan as planning
-from compute_pod_provider.apply import Applied, Applier
+from compute_pod_provider.apply import HOME, INSTANCE, Applied, Applier
 from compute_pod_provider.cluster.client import ClusterClient
 from compute_pod_provider.instance_facts import ObservedInstance, read_instance
 from compute_pod_provider.observe import (
@@ -44,10 +46,12 @@ from compute_pod_provider.observe import (
 )
 from compute_pod_provider.options import PodOptions
 from compute_pod_provider.plan import EventIntent, Memory, Observed, plan
-from compute_pod_provider.pod_facts import NoPod, find_mount_failure
+from compute_pod_provider.pod_facts import NoPod, ObservedPod, find_mount_failure
 from compute_pod_provider.verdict import State
 from compute_pod_provider.wakers import Stopped, Wakers, wait_for, wait_until
 
+CONTROLLER: Final = "pods"
+"""What spans name a pass by."""
 QUICK_CONFLICTS: Final = 3  # a conflict is answered at once, a series of them is not
 
 logger = logging.getLogger(__name__)
@@ -63,6 +67,7 @@ class ProviderDeps:
     metrics: MetricsPort
     clock: Clock
     random: Random
+    spans: Spans = field(default_factory=NoSpans)
 
 
 class PodProvider:
@@ -79,6 +84,7 @@ class PodProvider:
         self._teardowns: set[InstanceKey] = set()
         self._states: dict[InstanceKey, State] = {}
         self._refusals: set[asyncio.Task[None]] = set()
+        self._unguarded: set[InstanceKey] = set()
         self._indexes: Indexes | None = None
 
     # what handlers call --------------------------------------------------------------------------
@@ -97,8 +103,9 @@ class PodProvider:
     def notice_instance(self, document: Document) -> None:
         """An event of an Instance; one that is refused has no daemon and is reported here."""
         self.notice(document)
-        if self._is_reported_without_daemon(read_instance(document)):
-            task = asyncio.create_task(self._report_refusal(derive_key(document)))
+        instance = read_instance(document)
+        if self._is_reported_without_daemon(instance):
+            task = asyncio.create_task(self._report_refusal(derive_key(document), instance.uid))
             self._refusals.add(task)
             task.add_done_callback(self._refusals.discard)
 
@@ -108,23 +115,37 @@ class PodProvider:
             return False
         return not planning.needs_finalizer(instance, self.options)
 
-    async def attend(self, key: InstanceKey, indexes: Indexes, stopped: Stopped) -> None:
-        """The loop of one Instance, until it is deleted or the process ends."""
+    async def attend(self, document: Document, indexes: Indexes, stopped: Stopped) -> None:
+        """The loop of one Instance, until it is deleted or the process ends. One of the same name
+        that was made in a watch gap has a loop of its own.
+        """
         self.bind(indexes)
+        key, uid = derive_key(document), read_instance(document).uid
         flag = self._wakers.add(key)
         try:
-            await self._loop(key, flag, stopped)
+            await self._loop(key, uid, flag, stopped)
         finally:
             self._wakers.remove(key, flag)
-            self._states.pop(key, None)
+            if not self._wakers.is_attended(key):
+                self._states.pop(key, None)
+
+    async def close(self) -> None:
+        """Ends what runs outside of kopf's tasks, after kopf has ended."""
+        tasks = {*self._refusals}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     # one Instance --------------------------------------------------------------------------------
 
-    async def _loop(self, key: InstanceKey, flag: asyncio.Event, stopped: Stopped) -> None:
+    async def _loop(
+        self, key: InstanceKey, uid: str, flag: asyncio.Event, stopped: Stopped
+    ) -> None:
         memory, failures, is_live = Memory(), 0, False
         while not stopped:
             try:
-                found = await self._pass(key, memory, is_live=is_live)
+                found = await self._pass(key, memory, uid, is_live=is_live)
                 failures = 0
             except ConflictError:
                 failures += 1
@@ -153,17 +174,36 @@ class PodProvider:
                 is_live = False
 
     async def _pass(
-        self, key: InstanceKey, memory: Memory, *, is_live: bool
+        self, key: InstanceKey, memory: Memory, uid: str, *, is_live: bool
     ) -> tuple[Applied, datetime | None] | None:
-        now = self._deps.clock.now()
-        observed = (
-            await observe_live(key, self._client, now)
-            if is_live
-            else observe(key, self._bound, now)
-        )
-        if observed is None:
+        """One pass, in a span; None where there is no Instance of that UID."""
+        subject = ObjectKey(HOME, INSTANCE, key.namespace, key.name)
+        with self._deps.spans.reconcile(CONTROLLER, subject) as span:
+            try:
+                found = await self._look(key, memory, uid, is_live=is_live)
+            except ReconcileError as trouble:
+                span.set_outcome(type(trouble).__name__)
+                raise
+            span.set_outcome("done")
+            return found
+
+    async def _look(
+        self, key: InstanceKey, memory: Memory, uid: str, *, is_live: bool
+    ) -> tuple[Applied, datetime | None] | None:
+        """The steps of a pass: observe, plan, apply."""
+        now, spans = self._deps.clock.now(), self._deps.spans
+        with spans.step("observe"):
+            observed = (
+                await observe_live(key, self._client, now)
+                if is_live
+                else observe(key, self._bound, now)
+            )
+        if observed is None or observed.instance.uid != uid:
             return None
-        planned = plan(observed, memory, self.options)
+        with spans.step("plan"):
+            planned = plan(observed, memory, self.options)
+        if planned.confirms_stop and not is_live:
+            return await self._look(key, memory, uid, is_live=True)
         if planned.reads_mount_events:
             failure = await self._read_mount_failure(key, observed)
             if failure != planned.memory.mount_failure:
@@ -172,7 +212,8 @@ class PodProvider:
                 )
         if planned.state is not None:
             self._measure(key, planned.state, planned.memory)
-        return await self._applier.apply(key, observed, planned), planned.look_at
+        with spans.step("apply"):
+            return await self._applier.apply(key, observed, planned), planned.look_at
 
     async def _read_mount_failure(self, key: InstanceKey, observed: Observed) -> str:
         if isinstance(observed.pod, NoPod):
@@ -233,10 +274,10 @@ class PodProvider:
             },
         )
 
-    async def _report_refusal(self, key: InstanceKey) -> None:
+    async def _report_refusal(self, key: InstanceKey, uid: str) -> None:
         """One attempt; the sweep repeats one that failed."""
         try:
-            await self._pass(key, Memory(), is_live=True)
+            await self._pass(key, Memory(), uid, is_live=True)
         except ReconcileError as trouble:
             self._log_trouble(key, trouble, delays.SWEEP)
 
@@ -275,14 +316,15 @@ class PodProvider:
 
     async def _is_torn_down(self, key: InstanceKey, uid: str) -> bool:
         pod = await read_own_pod(key, self._client, uid)
-        if isinstance(pod, NoPod):
-            return True
-        if not pod.is_deleting:
+        if isinstance(pod, ObservedPod) and not pod.is_deleting:
             logger.info("Deleting Pod", extra={"Instance": f"{key.namespace}/{key.name}"})
             await self._client.delete_pod(key.namespace, key.name, pod.uid)
             # Without a kubelet in between it is gone at once.
-            return isinstance(await read_own_pod(key, self._client, uid), NoPod)
-        return False
+            pod = await read_own_pod(key, self._client, uid)
+        if isinstance(pod, ObservedPod):
+            return False
+        await self._applier.remove_policy(key, uid)
+        return True
 
     def _report_stuck(self, key: InstanceKey, uid: str) -> None:
         self._deps.metrics.count(metric_names.STUCK_TEARDOWNS)
@@ -294,22 +336,37 @@ class PodProvider:
     # sweep ---------------------------------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Every minute: lost teardowns, unreported refusals, gauges."""
+        """Every minute: finalizers that kopf gave up, unreported refusals, gauges."""
         while True:
             await self._deps.clock.sleep(delays.SWEEP)
-            for key in self._bound.list_keys():
-                await self._sweep_one(key)
+            keys = self._bound.list_keys()
+            unguarded = {key for key in keys if await self._sweep_one(key)}
+            self._unguarded = unguarded
+            # Refused Instances have no loop that would forget them.
+            for key in self._states.keys() - set(keys):
+                del self._states[key]
             self.set_gauges()
 
-    async def _sweep_one(self, key: InstanceKey) -> None:
+    async def _sweep_one(self, key: InstanceKey) -> bool:
+        """Whether the Instance waits for our finalizer; in two sweeps in a row, its PATCH is
+        lost.
+        """
         document = self._bound.find_instance(key)
         if document is None:
-            return
+            return False
         instance = read_instance(document)
+        is_unguarded = self._is_unguarded(instance)
         if self._is_reported_without_daemon(instance):
-            await self._report_refusal(key)
-        elif self._is_lost(key, instance):
+            await self._report_refusal(key, instance.uid)
+        elif self._is_lost(key, instance) or (is_unguarded and key in self._unguarded):
             await self._look_again(key)
+        return is_unguarded
+
+    def _is_unguarded(self, instance: ObservedInstance) -> bool:
+        """One that may start and that kopf has not put our finalizer on."""
+        if instance.has_finalizer or instance.is_deleting:
+            return False
+        return planning.needs_finalizer(instance, self.options)
 
     def _is_lost(self, key: InstanceKey, instance: ObservedInstance) -> bool:
         """A deleting Instance with our finalizer and no loop at it."""

@@ -7,6 +7,7 @@ Instance runs with a size that a typo chose.
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
@@ -38,6 +39,16 @@ Amount: TypeAlias = Annotated[str, AfterValidator(_check_quantity)]
 GracePeriod: TypeAlias = Annotated[Duration, AfterValidator(_whole_seconds)]
 
 
+def _check_range(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError as refused:
+        raise ValueError(f"is no range of addresses: {refused}") from None
+
+
+Range: TypeAlias = Annotated[str, AfterValidator(_check_range)]
+
+
 def _as_tuple(value: object) -> object:
     return tuple(cast("list[object]", value)) if isinstance(value, list) else value
 
@@ -62,13 +73,19 @@ class PodsSettings(Section):
     """Times and placing of every Pod."""
 
     termination_grace_period: GracePeriod = timedelta(seconds=30)
-    available_after: Duration = timedelta(seconds=1)
+    available_after: Duration = timedelta(seconds=2)
     available_after_restart: Duration = timedelta(seconds=10)
-    provisioning_after: Duration = timedelta(seconds=2)
+    provisioning_after: Duration = timedelta(seconds=4)
     node_selector: dict[str, str] = Field(default_factory=dict[str, str])
     tolerations: Annotated[tuple[TolerationSettings, ...], BeforeValidator(_as_tuple)] = ()
     priority_class_name: str = ""
     runtime_class_name: str = ""
+
+
+class NetworkSettings(Section):
+    """What Pods may not connect to, where NetworkPolicies are on."""
+
+    deny_egress: Annotated[tuple[Range, ...], BeforeValidator(_as_tuple)] = ("169.254.0.0/16",)
 
 
 class PodProviderSettings(Root):
@@ -80,6 +97,8 @@ class PodProviderSettings(Root):
     security: Literal["restricted", "baseline"] = "restricted"
     virtual_machine: Literal["refuse", "ignore"] = "refuse"
     disks: Literal["refuse", "ephemeral"] = "refuse"
+    network_policy: Literal["off", "on"] = "off"
+    network: NetworkSettings = NetworkSettings()
     sizes: dict[str, SizeSettings] = Field(default_factory=dict[str, SizeSettings])
     pods: PodsSettings = PodsSettings()
 
@@ -93,6 +112,8 @@ class PodProviderSettings(Root):
             is_restricted=self.security == "restricted",
             ignores_virtual_machines=self.virtual_machine == "ignore",
             has_ephemeral_disks=self.disks == "ephemeral",
+            has_network_policies=self.network_policy == "on",
+            denied_egress=self.network.deny_egress,
             sizes=MappingProxyType({**CATALOGUE, **given}),
             grace=pods.termination_grace_period,
             available_after=pods.available_after,

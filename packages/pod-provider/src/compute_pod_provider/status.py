@@ -12,21 +12,29 @@ from datetime import datetime
 from compute_api_types import conditions
 from compute_api_types.conditions import Statement
 from compute_api_types.wire import JsonObject, JsonValue
-from compute_pod_provider.instance_facts import ObservedInstance
+from compute_pod_provider.instance_facts import ObservedInstance, object_at
 from compute_pod_provider.pod_facts import NoPod, ObservedPod
 from compute_pod_provider.verdict import Shown, Verdict
 
 
 def report(
-    instance: ObservedInstance, pod: ObservedPod | NoPod, verdict: Verdict, now: datetime
+    instance: ObservedInstance,
+    pod: ObservedPod | NoPod,
+    verdict: Verdict,
+    now: datetime,
+    *,
+    is_stopped: bool = False,
 ) -> JsonObject | None:
-    """The body of a merge patch of `/status`; None where nothing differs."""
+    """The body of a merge patch of `/status`; None where nothing differs. `is_stopped`: the
+    Instance is suspended and its Pod is gone.
+    """
     desired: JsonObject = {"conditions": _conditions(instance, verdict, now)}
     desired["networkInterfaces"] = _interfaces(instance, pod)
-    if isinstance(pod, ObservedPod) and pod.has_started and pod.template_hash:
-        desired["controller"] = {"observedTemplateHash": pod.template_hash}
     existing = instance.status
     changed = {key: value for key, value in desired.items() if existing.get(key) != value}
+    controller = _controller(instance, pod, is_stopped=is_stopped)
+    if controller:
+        changed["controller"] = controller
     if not changed:
         return None
     return {
@@ -48,6 +56,21 @@ def _conditions(instance: ObservedInstance, verdict: Verdict, now: datetime) -> 
 
 def _statement(name: str, shown: Shown, generation: int) -> Statement:
     return Statement(name, shown.status, shown.reason, shown.message, generation)
+
+
+def _controller(
+    instance: ObservedInstance, pod: ObservedPod | NoPod, *, is_stopped: bool
+) -> JsonObject:
+    """The members of `controller` that differ. The stop is confirmed beside a hash only, which the
+    schema requires: an Instance that never started has nothing to stop.
+    """
+    existing = object_at(instance.status, "controller")
+    desired: JsonObject = {}
+    if isinstance(pod, ObservedPod) and pod.has_started and pod.template_hash:
+        desired["observedTemplateHash"] = pod.template_hash
+    has_hash = "observedTemplateHash" in existing
+    desired["suspendedObserved"] = True if is_stopped and has_hash else None
+    return {key: value for key, value in desired.items() if existing.get(key) != value}
 
 
 def _interfaces(instance: ObservedInstance, pod: ObservedPod | NoPod) -> JsonValue:

@@ -6,35 +6,11 @@ import asyncio
 
 import pytest
 from provider_builders.cluster import INSTANCES, PODS, Cluster, until
-from provider_builders.documents import FINALIZER, a_container, a_spec, an_instance
+from provider_builders.documents import FINALIZER, TYPE, a_container
+from provider_builders.instances import NAME, a_new_instance, gone, metadata_of
 
 from compute_api_types.wire import JsonObject, JsonValue
 from compute_pod_provider.instance_facts import object_at, objects_at, text_at, texts_at
-
-NAME = "web-dfw-0"
-
-
-def a_new_instance(
-    tag: str = "ok", *, name: str = NAME, gates: tuple[str, ...] = (), **members: JsonValue
-) -> JsonObject:
-    container = a_container() | {"image": f"registry.example.com/main:{tag}"}
-    document = an_instance(name, spec=a_spec(container, **members), gates=gates, finalizers=())
-    metadata = object_at(document, "metadata")
-    for given in ("uid", "resourceVersion", "generation"):
-        metadata.pop(given)
-    return document
-
-
-async def gone(cluster: Cluster, name: str = NAME) -> None:
-    async def is_gone() -> bool:
-        return await cluster.instance(name) is None and await cluster.pod(name) is None
-
-    await until(is_gone, f"{name} is still there")
-
-
-def metadata_of(document: JsonObject | None) -> JsonObject:
-    assert document is not None
-    return object_at(document, "metadata")
 
 
 @pytest.mark.spec("PP-05", "PP-06", "PP-07")
@@ -92,22 +68,55 @@ async def test_behind_a_gate_nothing_happens_and_a_gate_that_returns_stops_nothi
         assert texts_at(metadata_of(await cluster.instance()), "finalizers") == (FINALIZER,)
 
 
+def runtime_of(container: JsonObject, instance_type: str = TYPE) -> JsonObject:
+    return {
+        "resources": {"instanceType": instance_type},
+        "sandbox": {"containers": [a_container() | container]},
+    }
+
+
+NODE_NAME: JsonObject = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+MACHINE: JsonObject = {
+    "resources": {"instanceType": TYPE},
+    "virtualMachine": {"volumeAttachments": [{"name": "boot"}]},
+}
+REFUSED: dict[str, JsonObject] = {
+    'Volume "v" is a disk; this cell has no disks': {
+        "volumes": [{"name": "v", "disk": {"template": {"spec": {}}}}]
+    },
+    "This cell runs containers only; a virtual machine cannot run here": {"runtime": MACHINE},
+    'Instance type "example/huge" is unknown here': {"runtime": runtime_of({}, "example/huge")},
+    f'Containers ask for more than instance type "{TYPE}" has': {
+        "runtime": runtime_of({"resources": {"limits": {"cpu": "64"}}})
+    },
+    'Variable "X" of container "main" refers to "spec.nodeName", which instances may not read': {
+        "runtime": runtime_of({"env": [{"name": "X", "valueFrom": NODE_NAME}]})
+    },
+}
+
+
 @pytest.mark.spec("PP-03")
+@pytest.mark.parametrize("message", REFUSED)
 async def test_a_refused_instance_has_its_condition_and_neither_pod_nor_finalizer(
-    cluster: Cluster,
+    cluster: Cluster, message: str
 ) -> None:
-    disk: JsonObject = {"name": "v", "disk": {"template": {"spec": {}}}}
     async with cluster.provider():
-        await cluster.create(a_new_instance(volumes=[disk]))
+        document = a_new_instance()
+        object_at(document, "spec").update(REFUSED[message])
+        await cluster.create(document)
         await cluster.until_reason("ConfigurationError")
-        told = ("False", "ConfigurationError", 'Volume "v" is a disk; this cell has no disks')
+        told = ("False", "ConfigurationError", message)
         assert await cluster.condition("Available") == told
         assert await cluster.condition("Programmed") == told
         await asyncio.sleep(1)
         assert cluster.audit.writes == [f"PATCH instances/{NAME}/status"]
         assert texts_at(metadata_of(await cluster.instance()), "finalizers") == ()
         # Corrected, it runs in the same Instance.
-        await cluster.api.merge(f"{INSTANCES}/{NAME}", {"spec": {"volumes": None}})
+        corrected: JsonObject = {
+            "runtime": {**runtime_of({}), "virtualMachine": None},
+            "volumes": None,
+        }
+        await cluster.api.merge(f"{INSTANCES}/{NAME}", {"spec": corrected})
         await cluster.until_reason("Available")
 
 
@@ -245,8 +254,39 @@ async def test_while_the_api_is_away_nothing_is_concluded(cluster: Cluster) -> N
         await gone(cluster)
 
 
+@pytest.mark.spec("PP-31")
+async def test_a_suspended_instance_stops_keeps_its_uid_and_comes_back(cluster: Cluster) -> None:
+    async def observed() -> JsonValue:
+        status = object_at(await cluster.instance() or {}, "status")
+        return object_at(status, "controller").get("suspendedObserved")
+
+    async with cluster.provider():
+        made = await cluster.create(a_new_instance())
+        await cluster.until_reason("Available")
+        first = metadata_of(await cluster.pod())["uid"]
+        status: JsonObject = {"status": {"suspended": True}}
+        (await cluster.api.merge(f"{INSTANCES}/{NAME}/status", status)).expect(200)
+
+        async def is_stopped() -> bool:
+            return await observed() is True
+
+        await until(is_stopped, "the stop was not confirmed")
+        assert await cluster.pod() is None
+        assert (await cluster.condition("Available"))[1] == "Suspended"
+        before = list(cluster.audit.writes)
+        await asyncio.sleep(1)
+        assert cluster.audit.writes == before  # settled
+
+        resumed: JsonObject = {"status": {"suspended": None}}
+        (await cluster.api.merge(f"{INSTANCES}/{NAME}/status", resumed)).expect(200)
+        await cluster.until_reason("Available")
+        assert await observed() is None
+        assert metadata_of(await cluster.pod())["uid"] != first
+        assert metadata_of(await cluster.instance())["uid"] == metadata_of(made)["uid"]
+
+
 async def test_an_image_that_is_missing_is_told(cluster: Cluster) -> None:
     async with cluster.provider():
-        await cluster.create(a_new_instance("missing"))
+        await cluster.create(a_new_instance("image-unavailable"))
         await cluster.until_reason("ImageUnavailable")
         assert (await cluster.condition("Available"))[2].endswith("could not be pulled: not found")

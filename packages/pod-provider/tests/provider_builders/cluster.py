@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,6 +15,7 @@ import yaml
 from kubernetes.aio import client as kubernetes_client
 
 from compute_api_types.wire import JsonObject
+from compute_operator_kit.controller.reconcile import NoSpans, Spans
 from compute_operator_kit.core.metrics import NoMetrics
 from compute_operator_kit.core.system_clock import SystemClock
 from compute_operator_kit.intents.intents import RecordEvent
@@ -26,11 +27,13 @@ from compute_pod_provider.provider import PodProvider, ProviderDeps
 from compute_sim_planes.api_server.authz.identity import MASTERS, Tokens, authenticated
 from compute_sim_planes.api_server.http.server import HttpServer, route_all
 from compute_sim_planes.api_server.http.transport import BytesResponse, Response
+from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
 from compute_sim_planes.api_server.testing import Api, ServerAddress, connect, eventually
 from compute_sim_planes.certificates import ServerFiles
 from provider_builders.documents import NAMESPACE
 from provider_builders.kubelet import FakeKubelet
+from provider_builders.rights import PROVIDER, Witness, shipped
 
 ROOT: Final = Path(__file__).parents[4]
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -41,29 +44,91 @@ QUICK: Final = PodOptions(
     available_after=timedelta(milliseconds=200),
     available_after_restart=timedelta(milliseconds=400),
 )
-PROVIDER: Final = "system:serviceaccount:compute-system:compute-pod-provider"
+
+
+class BrokenWatch:
+    """A watch that ends without a word when its connection breaks."""
+
+    def __init__(self, response: Response, broken: asyncio.Event) -> None:
+        self._response = response
+        self._broken = broken
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        parts = self._response.chunks()
+        ending = asyncio.create_task(self._broken.wait())
+        part = asyncio.create_task(_next(parts))
+        try:
+            while True:
+                await asyncio.wait({part, ending}, return_when=asyncio.FIRST_COMPLETED)
+                if not part.done() or not part.result():
+                    return
+                yield part.result()
+                part = asyncio.create_task(_next(parts))
+        finally:
+            for task in (ending, part):
+                task.cancel()
+            await asyncio.wait({ending, part})
+
+    async def close(self) -> None:
+        await self._response.close()
+
+
+async def _next(parts: AsyncIterator[bytes]) -> bytes:
+    """The next part; empty at the end."""
+    return await anext(parts, b"")
 
 
 class AuditedTransport:
-    """The plane, with a log of the mutating requests of the provider."""
+    """The plane, with a log of the mutating requests of the provider and faults between them."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self.writes: list[str] = []
         self.bodies: list[bytes] = []
+        self.conflicts: list[str] = []
+        self.turned_away: list[str] = []
         self.is_away = False
+        self.last_write: int | None = None  # after so many writes the provider reaches nothing
+        self.loses: Callable[[str], bool] = lambda _: False  # writes that never arrive
+        self._broken = asyncio.Event()
+
+    def break_watches(self) -> None:
+        """Every open watch ends, and none begins until `is_away` is taken back."""
+        self.is_away = True
+        self._broken.set()
+        self._broken = asyncio.Event()
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
         named = {name.lower(): value for name, value in headers.items()}
-        if named.get("authorization", "").endswith("provider"):
-            if self.is_away:
-                return BytesResponse(503, {}, b"")
-            if method not in {"GET", "HEAD"}:
-                self.writes.append(f"{method} {_short(target)}")
-                self.bodies.append(body or b"")
-        return await self._plane.request(method, target, headers, body)
+        if not named.get("authorization", "").endswith("provider"):
+            return await self._plane.request(method, target, headers, body)
+        is_write = method not in {"GET", "HEAD"}
+        shown = f"{method} {_short(target)}"
+        if self._is_cut(is_write=is_write) or (is_write and self.loses(shown)):
+            self.turned_away.append(shown)
+            return BytesResponse(503, {}, b"")
+        if is_write:
+            self.writes.append(shown)
+            self.bodies.append(body or b"")
+        response = await self._plane.request(method, target, headers, body)
+        if is_write and response.status == 409:
+            self.conflicts.append(shown)
+        return BrokenWatch(response, self._broken) if "watch=true" in target else response
+
+    def _is_cut(self, *, is_write: bool) -> bool:
+        if self.last_write is not None and is_write and len(self.writes) >= self.last_write:
+            self.is_away = True
+        return self.is_away
 
 
 def _short(target: str) -> str:
@@ -81,6 +146,7 @@ class Cluster:
     address: ServerAddress
     folder: Path
     kubelet: FakeKubelet
+    witness: Witness
     events: list[RecordEvent] = field(default_factory=list[RecordEvent])
 
     async def create(self, document: JsonObject) -> JsonObject:
@@ -109,8 +175,18 @@ class Cluster:
 
         await until(has_it, f"{name} never became {reason}")
 
+    async def until_started(self, count: int) -> None:
+        """Until kubelet has started that many Pods."""
+
+        async def is_reached() -> bool:
+            return len(self.kubelet.started) >= count
+
+        await until(is_reached, f"fewer than {count} Pods were started")
+
     @asynccontextmanager
-    async def provider(self, options: PodOptions = QUICK) -> AsyncGenerator[PodProvider, None]:
+    async def provider(
+        self, options: PodOptions = QUICK, spans: Spans | None = None
+    ) -> AsyncGenerator[PodProvider, None]:
         """The provider as a process runs it, but for the Lease."""
         configuration = kubernetes_client.Configuration()
         configuration.host = self.address.url
@@ -128,6 +204,7 @@ class Cluster:
                 metrics=NoMetrics(),
                 clock=clock,
                 random=random.Random(1),  # noqa: S311  # jitter
+                spans=spans or NoSpans(),
             )
         )
         stop = asyncio.Event()
@@ -143,6 +220,7 @@ class Cluster:
             await kopf
             with suppress(asyncio.CancelledError):
                 await sweep
+            await provider.close()
             await client.close()
 
 
@@ -160,18 +238,23 @@ async def until(
 
 
 @asynccontextmanager
-async def a_cluster(files: ServerFiles, folder: Path) -> AsyncGenerator[Cluster, None]:
+async def a_cluster(
+    files: ServerFiles, folder: Path, overlay: str = "pod-provider"
+) -> AsyncGenerator[Cluster, None]:
     plane = Plane(
         "cell",
         PlaneParts(
             tokens=Tokens(
                 {
                     "admin": authenticated("admin", MASTERS),
-                    "provider": authenticated(PROVIDER, MASTERS),
+                    "provider": authenticated(PROVIDER),
                 }
             )
         ),
     )
+    # The rights and the policy that ship, and no others.
+    await apply_manifests(plane.connect(), shipped(overlay))
+    witness = plane.state.authorizer = Witness(plane.state.authorizer)
     audit = AuditedTransport(plane)
     server = HttpServer(route_all(audit), tls=files.context())
     await server.start()
@@ -183,7 +266,8 @@ async def a_cluster(files: ServerFiles, folder: Path) -> AsyncGenerator[Cluster,
             running = asyncio.create_task(kubelet.run())
             try:
                 address = ServerAddress(server.url, "provider", authority)
-                yield Cluster(api, audit, address, folder, kubelet)
+                yield Cluster(api, audit, address, folder, kubelet, witness)
+                assert not witness.refused, f"deploy/ does not grant {witness.refused}"
             finally:
                 running.cancel()
                 with suppress(asyncio.CancelledError):

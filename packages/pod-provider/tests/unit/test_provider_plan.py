@@ -18,8 +18,10 @@ from provider_builders.documents import (
 )
 
 from compute_api_types.wire import JsonObject, JsonValue
+from compute_pod_provider.instance_facts import object_at, objects_at
 from compute_pod_provider.options import PodOptions
 from compute_pod_provider.plan import (
+    Loss,
     Memory,
     Observed,
     Plan,
@@ -31,6 +33,7 @@ from compute_pod_provider.plan import (
     plan,
 )
 from compute_pod_provider.pod_facts import NO_POD, NoPod, ObservedPod
+from compute_pod_provider.render.refusal import RefusalKind
 from compute_pod_provider.verdict import Run, State
 
 SECOND = timedelta(seconds=1)
@@ -153,20 +156,21 @@ def test_a_pod_is_made_once_the_finalizer_is_seen() -> None:
     assert started.look_at == NOW + OPTIONS.provisioning_after
 
 
-def test_a_start_is_told_after_two_seconds_and_then_once_more_when_it_is_over() -> None:
+def test_a_slow_start_is_told_and_then_once_more_when_it_is_over() -> None:
     instance = an_instance()
     pod = a_pod(containerStatuses=[waiting("ContainerCreating")])
     young = planned(instance, pod, Memory(ungated_at=NOW - SECOND))
     assert young.status is None
-    told = planned(instance, pod, Memory(ungated_at=NOW - 2 * SECOND))
+    told = planned(instance, pod, Memory(ungated_at=NOW - OPTIONS.provisioning_after))
     assert reasons_of(told)["Available"] == ("Unknown", "Provisioning")
     assert told.status is not None
     after = instance | {"status": told.status["status"]}
     memory = Memory(ungated_at=NOW - 5 * SECOND, made_uid="uid-of-pod")
     starting = planned(after, a_running_pod(running(NOW)), memory)
     assert starting.status is None
-    assert starting.look_at == NOW + SECOND
-    done = planned(after, a_running_pod(running(NOW)), starting.memory, now=NOW + SECOND)
+    settles_at = NOW + OPTIONS.available_after
+    assert starting.look_at == settles_at
+    done = planned(after, a_running_pod(running(NOW)), starting.memory, now=settles_at)
     assert reasons_of(done)["Available"] == ("True", "Available")
     assert [event.reason for event in done.events] == ["InstanceAvailable"]
 
@@ -195,6 +199,7 @@ def test_a_refused_instance_is_told_so_once_and_gets_no_pod() -> None:
     assert reasons_of(found) == {"Available": refused, "Programmed": refused}
     assert not found.creates_pod
     assert [event.type for event in found.events] == ["Warning"]
+    assert found.refused is RefusalKind.VIRTUAL_MACHINE
     assert found.status is not None
     assert does_nothing(planned(instance | {"status": found.status["status"]}))
 
@@ -223,7 +228,7 @@ def test_a_pod_runs_on_when_its_instance_is_edited_into_a_refusal() -> None:
         (
             PostResult.REFUSED,
             ("False", "ConfigurationError"),
-            "The Pod was refused: why",
+            "The Pod was refused: Pod",
             timedelta(minutes=5),
         ),
     ],
@@ -231,7 +236,7 @@ def test_a_pod_runs_on_when_its_instance_is_edited_into_a_refusal() -> None:
 def test_a_post_that_made_no_pod_is_told_and_repeated(
     result: PostResult, available: tuple[str, str], message: str, again: timedelta
 ) -> None:
-    memory = Memory(ungated_at=NOW, post=Post(result, "why", NOW, 1))
+    memory = Memory(ungated_at=NOW, post=Post(result, "Pod", NOW, 1))
     found = planned(an_instance(), memory=memory)
     assert reasons_of(found)["Available"] == available
     assert message in str(found.status)
@@ -255,6 +260,25 @@ def test_a_lost_pod_is_made_again_at_once_and_then_ever_later() -> None:
         memory = replace(lost.memory, pod_uid="next")
     seconds = [int(wait.total_seconds()) for wait in waits]
     assert seconds == [0, 10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.spec("PP-22")
+@pytest.mark.parametrize(
+    ("going", "loss"),
+    [
+        (a_pod(phase="Failed", reason="Evicted"), Loss.EVICTED),
+        (a_pod(phase="Failed", reason="NodeLost"), Loss.FAILED),
+        (replace(a_running_pod(), is_deleting=True), Loss.DELETED),
+        (a_running_pod(), Loss.VANISHED),
+    ],
+)
+def test_a_loss_has_its_cause(going: ObservedPod, loss: Loss) -> None:
+    memory = planned(an_instance(), going, SETTLED).memory
+    # The deletion of a Pod that ended is ours.
+    memory = planned(an_instance(), replace(going, is_deleting=going.has_ended), memory).memory
+    lost = planned(an_instance(), NO_POD, memory)
+    assert lost.lost is loss
+    assert planned(an_instance(), NO_POD, lost.memory).lost is None
 
 
 @pytest.mark.spec("PP-22")
@@ -294,27 +318,83 @@ def test_a_terminating_pod_is_waited_for() -> None:
 # --- suspension -----------------------------------------------------------------------------------
 
 
+def merged(document: JsonObject, patch: JsonObject | None) -> JsonObject:
+    """The Instance after a status patch, as the API server merges it."""
+    assert patch is not None
+    status = {**object_at(document, "status")}
+    for key, value in object_at(patch, "status").items():
+        known = status.get(key)
+        status[key] = (
+            known | value if isinstance(known, dict) and isinstance(value, dict) else value
+        )
+    return {**document, "status": {key: one for key, one in status.items() if one is not None}}
+
+
+def suspended_by_the_cell(document: JsonObject) -> JsonObject:
+    """As the cell operator writes it: the order and the condition at once."""
+    message = "Instance is suspended and not serving traffic."
+    status = object_at(document, "status")
+    changed: list[JsonValue] = [
+        {**one, "status": "False", "reason": "Suspended", "message": message}
+        if one["type"] == "Available"
+        else one
+        for one in objects_at(status, "conditions")
+    ]
+    return {**document, "status": {**status, "suspended": True, "conditions": changed}}
+
+
 @pytest.mark.spec("PP-31")
-def test_a_suspended_instance_loses_its_pod_with_one_write_and_gets_it_back_at_once() -> None:
+def test_a_suspended_instance_loses_its_pod_and_confirms_it_with_one_write() -> None:
+    suspended = suspended_by_the_cell(settled(an_instance(), a_running_pod()))
+    first = planned(suspended, a_running_pod(), SETTLED)
+    assert first.deletes_pod == "uid-of-pod"
+    assert first.status is None
+    # Nothing is confirmed while the Pod ends.
+    assert does_nothing(planned(suspended, replace(a_running_pod(), is_deleting=True), SETTLED))
+    stopped = planned(suspended, NO_POD, first.memory)
+    assert stopped.confirms_stop
+    after = merged(suspended, stopped.status)
+    status = object_at(after, "status")
+    assert status["controller"] == {"observedTemplateHash": "hash-1", "suspendedObserved": True}
+    assert "networkInterfaces" not in status
+    assert status["conditions"] == object_at(suspended, "status")["conditions"]
+    assert does_nothing(planned(after, NO_POD, stopped.memory))
+
+
+@pytest.mark.spec("PP-31")
+def test_a_resumed_instance_gets_its_pod_at_once_and_loses_the_confirmation() -> None:
+    suspended = suspended_by_the_cell(settled(an_instance(), a_running_pod()))
+    stopped = planned(suspended, NO_POD, SETTLED)
+    after = merged(suspended, stopped.status)
+    status = object_at(after, "status")
+    status.pop("suspended")
+    resumed: JsonObject = {**after, "status": status}
+    assert planned(resumed, NO_POD, stopped.memory).creates_pod
+    again = planned(resumed, a_running_pod(), SETTLED)
+    assert again.status is not None
+    patched = object_at(again.status, "status")
+    assert patched["controller"] == {"suspendedObserved": None}
+
+
+@pytest.mark.spec("PP-31")
+def test_a_suspension_that_no_condition_shows_is_reported_before_the_pod_is_gone() -> None:
     running_instance = settled(an_instance(), a_running_pod())
     status = running_instance["status"]
     assert isinstance(status, dict)
     suspended: JsonObject = {**running_instance, "status": {**status, "suspended": True}}
-    found = planned(suspended, a_running_pod(), SETTLED)
-    assert found.deletes_pod == "uid-of-pod"
-    assert reasons_of(found)["Available"] == ("False", "Suspended")
-    assert reasons_of(found)["Programmed"] == ("True", "Programmed")
+    first = planned(suspended, a_running_pod(), SETTLED)
+    assert first.deletes_pod == "uid-of-pod"
+    assert reasons_of(first)["Available"] == ("False", "Suspended")
+    assert reasons_of(first)["Programmed"] == ("True", "Programmed")
+    told = merged(suspended, first.status)
+    assert does_nothing(planned(told, replace(a_running_pod(), is_deleting=True), first.memory))
+
+
+@pytest.mark.spec("PP-31")
+def test_an_instance_that_never_started_confirms_no_stop() -> None:
+    found = planned(an_instance(status={"suspended": True}), NO_POD)
     assert found.status is not None
-    patched = found.status["status"]
-    assert isinstance(patched, dict)
-    kept: JsonObject = {
-        key: value for key, value in (status | patched).items() if value is not None
-    }
-    told: JsonObject = {**suspended, "status": {**kept, "suspended": True}}
-    assert does_nothing(planned(told, replace(a_running_pod(), is_deleting=True), found.memory))
-    assert does_nothing(planned(told, NO_POD, found.memory))
-    resumed: JsonObject = {**told, "status": kept}
-    assert planned(resumed, NO_POD, found.memory).creates_pod
+    assert "controller" not in object_at(found.status, "status")
 
 
 def test_trouble_that_was_told_makes_no_second_event() -> None:

@@ -126,10 +126,15 @@ def test_every_optional_part_of_an_instance_has_its_place_in_the_pod() -> None:
         {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
     ]
+    env_from: list[JsonValue] = [
+        {"prefix": "APP_", "configMapRef": {"name": "c"}},
+        {"secretRef": {"name": "s", "optional": True}},
+    ]
     container = a_container(
         command=["serve"],
         args=["--port", "80"],
         env=env,
+        envFrom=env_from,
         ports=[{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "udp"}],
         volumeAttachments=[
             {"name": "conf", "mountPath": "/conf"},
@@ -177,6 +182,7 @@ def test_every_optional_part_of_an_instance_has_its_place_in_the_pod() -> None:
     assert main["command"] == ["serve"]
     assert main["args"] == ["--port", "80"]
     assert main["env"] == env
+    assert main["envFrom"] == env_from
     assert main["ports"] == [
         {"name": "http", "containerPort": 80, "protocol": "TCP"},
         {"name": "dns", "containerPort": 53, "protocol": "UDP"},
@@ -205,15 +211,18 @@ def test_an_ephemeral_disk_without_a_size_has_no_limit() -> None:
     assert pod_spec(pod)["volumes"] == [{"name": "data", "emptyDir": {}}]
 
 
+@pytest.mark.spec("PP-15")
 def test_equal_ports_of_one_container_are_kept_as_they_are() -> None:
     ports: list[JsonValue] = [
         {"name": "a", "port": 80, "protocol": "tCp"},
         {"name": "b", "port": 80, "protocol": "SCTP"},
+        {"name": "c", "port": 80},
     ]
     rendered = containers_of(a_pod_of(a_spec(a_container(ports=ports))))[0]["ports"]
     assert rendered == [
         {"name": "a", "containerPort": 80, "protocol": "TCP"},
         {"name": "b", "containerPort": 80, "protocol": "SCTP"},
+        {"name": "c", "containerPort": 80, "protocol": "TCP"},
     ]
 
 

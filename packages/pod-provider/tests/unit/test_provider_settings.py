@@ -31,6 +31,8 @@ def test_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     assert options.is_restricted
     assert not options.ignores_virtual_machines
     assert not options.has_ephemeral_disks
+    assert not options.has_network_policies
+    assert options.denied_egress == ("169.254.0.0/16",)
     assert dict(options.sizes) == dict(CATALOGUE)
     assert options.grace == timedelta(seconds=30)
 
@@ -41,6 +43,8 @@ scope: all
 security: baseline
 virtualMachine: ignore
 disks: ephemeral
+networkPolicy: on
+network: {{denyEgress: ["10.0.0.0/8", "fd00::/8"]}}
 sizes:
   {TYPE}: {{cpu: 20m, memory: 64Mi}}
   example/small: {{cpu: "0.5", memory: 1G}}
@@ -55,6 +59,8 @@ pods:
     options = load(tmp_path, text).options("here")
     assert not options.is_federated
     assert not options.is_in_scope("here")
+    assert options.has_network_policies
+    assert options.denied_egress == ("10.0.0.0/8", "fd00::/8")
     assert options.sizes[TYPE] == Size(20, 64)
     assert options.sizes["example/small"] == Size(500, 954)
     assert options.grace == timedelta(seconds=2)
@@ -70,6 +76,8 @@ pods:
         ("sizes: {a: {cpu: 1, memory: 1Gi}}", "sizes.a.cpu"),
         ('sizes: {a: {cpu: "0", memory: 1Gi}}', "sizes.a.cpu"),
         ("pods: {terminationGracePeriod: 1500ms}", "pods.terminationGracePeriod"),
+        ("networkPolicy: some", "networkPolicy"),
+        ("network: {denyEgress: [10.0.0.1/8]}", "network.denyEgress"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_name(tmp_path: Path, text: str, field: str) -> None:

@@ -345,12 +345,12 @@ def test_a_pod_without_a_status_or_creation_time_is_provisioning() -> None:
 
 
 @pytest.mark.spec("PP-20")
-def test_running_is_available_only_after_a_second() -> None:
+def test_running_is_available_only_after_two_seconds() -> None:
     young = judged(a_running_pod(running(NOW)), runs={"main": Run(0, NOW)})
     assert young.available == Shown("False", "Starting", "Instance is starting")
     assert young.is_provisional
-    assert young.look_at == NOW + timedelta(seconds=1)
-    settled = judged(a_running_pod(running(NOW)), runs={"main": Run(0, NOW - timedelta(seconds=1))})
+    assert young.look_at == NOW + timedelta(seconds=2)
+    settled = judged(a_running_pod(running(NOW)), runs={"main": Run(0, NOW - timedelta(seconds=2))})
     assert settled.available == Shown("True", "Available", "Instance is available")
     assert settled.programmed == Shown("True", "Programmed", "Instance is available")
 

@@ -30,6 +30,7 @@ from compute_operator_kit.core.metrics import WRITES, MetricsPort
 from compute_pod_provider.instance_facts import objects_at, text_at
 
 GROUP_PATH: Final = "/apis/compute.datumapis.com/v1alpha"
+POLICY_PATH: Final = "/apis/networking.k8s.io/v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 REQUEST_TIMEOUT: Final = timedelta(seconds=10)
 LARGEST_ANSWER: Final = 8 * 1024 * 1024  # an object has at most 1.5 MiB in etcd
@@ -113,6 +114,9 @@ class ClusterClient:
     async def read_pod(self, namespace: str, name: str) -> JsonObject | None:
         return await self._read(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
+    async def read_network_policy(self, namespace: str, name: str) -> JsonObject | None:
+        return await self._read(f"{POLICY_PATH}/namespaces/{namespace}/networkpolicies/{name}")
+
     async def list_pod_events(self, namespace: str, uid: str) -> tuple[JsonObject, ...]:
         """The Events of one Pod, at most the first of them."""
         query = [("fieldSelector", f"involvedObject.uid={uid}"), ("limit", str(MOST_EVENTS))]
@@ -140,16 +144,33 @@ class ClusterClient:
         self._count("Pod", "create")
         return answer
 
+    async def create_network_policy(self, namespace: str, document: JsonObject) -> Answer:
+        """The answer as it is, like that of a Pod."""
+        answer = await self._send(
+            "POST",
+            f"{POLICY_PATH}/namespaces/{namespace}/networkpolicies",
+            query=[("fieldManager", labels.POD_PROVIDER_MANAGER)],
+            body=document,
+        )
+        self._count("NetworkPolicy", "create")
+        return answer
+
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Deletes the Pod of that UID with its own grace period; gone or replaced is no error."""
+        await self._delete(f"/api/v1/namespaces/{namespace}/pods/{name}", uid)
+        self._count("Pod", "delete")
+
+    async def delete_network_policy(self, namespace: str, name: str, uid: str) -> None:
+        await self._delete(f"{POLICY_PATH}/namespaces/{namespace}/networkpolicies/{name}", uid)
+        self._count("NetworkPolicy", "delete")
+
+    async def _delete(self, path: str, uid: str) -> None:
         options: JsonObject = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
         }
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         answer = await self._send("DELETE", path, body=options)
-        self._count("Pod", "delete")
         if answer.code not in {404, 409}:
             self._check(answer)
 

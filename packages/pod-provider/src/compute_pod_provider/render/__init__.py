@@ -26,6 +26,7 @@ from compute_pod_provider.instance_facts import ObservedInstance, Unreadable
 from compute_pod_provider.options import PodOptions
 from compute_pod_provider.render import refusal
 from compute_pod_provider.render.limits import divide_size
+from compute_pod_provider.render.network_policy import render_network_policy
 from compute_pod_provider.render.refusal import Refusal
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -62,9 +63,20 @@ def render(observed: ObservedInstance, options: PodOptions) -> JsonObject | Refu
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _metadata(instance.metadata, instance.spec),
+        "metadata": _metadata(instance.metadata, instance.spec, options),
         "spec": _pod_spec(instance, sandbox, containers, options),
     }
+
+
+def render_policy(observed: ObservedInstance, options: PodOptions) -> JsonObject | None:
+    """The NetworkPolicy of an Instance that renders to a Pod; None where there is none."""
+    instance = observed.parsed
+    if not options.has_network_policies or isinstance(instance, Unreadable) or not instance.spec:
+        return None
+    metadata = _metadata(instance.metadata, instance.spec, options)
+    return render_network_policy(
+        metadata, instance.spec, instance.metadata.uid or "", options.denied_egress
+    )
 
 
 def _refusals(
@@ -90,10 +102,12 @@ def _has_filesystem(disk: DiskSource) -> bool:
     return populator is not None and populator.filesystem is not None
 
 
-def _metadata(metadata: ObjectMeta, spec: InstanceSpec) -> JsonObject:
+def _metadata(metadata: ObjectMeta, spec: InstanceSpec, options: PodOptions) -> JsonObject:
     linking = {key: metadata.label(key) for key in labels.LINKING_LABELS}
     pod_labels: JsonObject = {MANAGED_BY: COMPONENT}
     pod_labels |= {key: value for key, value in linking.items() if value is not None}
+    if options.has_network_policies:  # what its NetworkPolicy selects it by
+        pod_labels[labels.INSTANCE_UID] = metadata.uid or ""
     annotations: JsonObject = {labels.INSTANCE_UID: metadata.uid or ""}
     if spec.controller is not None:
         annotations[TEMPLATE_HASH] = spec.controller.template_hash
@@ -196,6 +210,7 @@ def _container(container: Container, limits: dict[str, str], read_only: set[str]
         "command": list[JsonValue](container.command or ()),
         "args": list[JsonValue](container.args or ()),
         "env": [_variable(variable) for variable in container.env or ()],
+        "envFrom": [source.to_document() for source in container.env_from or ()],
         "ports": [_port(port) for port in container.ports or ()],
         "volumeMounts": mounts,
     }

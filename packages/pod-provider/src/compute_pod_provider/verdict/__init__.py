@@ -141,8 +141,8 @@ def refused(message: str) -> Verdict:
     return Verdict(State.CONFIGURATION, shown, shown)
 
 
-def name_taken(name: str) -> Verdict:
-    message = f'A Pod named "{name}" belongs to somebody else; waiting for it to go'
+def name_taken(kind: str, name: str) -> Verdict:
+    message = f'A {kind} named "{name}" belongs to somebody else; waiting for it to go'
     return _provisioning(State.WAITING, message)
 
 
