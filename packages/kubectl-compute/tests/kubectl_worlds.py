@@ -1,7 +1,7 @@
 """A settled Workload on a project, a hub and two cells as documents, and ways to disturb it.
 
-Tests change one document and look at the answer. Documents have the shape that the simulated planes
-serve; `test_kubectl_worlds.py` compares them.
+Tests change one document and look at the answer. Documents that operators and Karmada really write
+are in the scenarios about `why`.
 """
 
 from __future__ import annotations

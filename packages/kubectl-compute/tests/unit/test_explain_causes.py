@@ -41,10 +41,13 @@ OF_PROJECT_EVENTS = {
 
 
 def user_reasons() -> list[str]:
-    """Reasons of conditions that are not True, of warnings in a project, and reserved ones."""
-    shown = {reason for row in catalogue.CONDITIONS for reason in row.reasons}
+    """Reasons of conditions that are not True, and of warnings in a project. Those of autoscaling
+    never become the reason of `Ready` (autoscaling.md 4).
+    """
+    rows = [row for row in catalogue.CONDITIONS if row.type not in conditions.AUTOSCALING]
+    shown = {reason for row in rows for reason in row.reasons}
     quarantine = {reason.event for reason in reasons.QuarantineReason}
-    every = shown | set(catalogue.RESERVED) | OF_PROJECT_EVENTS | quarantine
+    every = shown | OF_PROJECT_EVENTS | quarantine
     return sorted(every - SOUND - SUMMARIES)
 
 
@@ -79,7 +82,12 @@ def world_with(reason: str) -> Planes:
 
 def at_instance(planes: Planes, reason: str) -> Planes:
     network = {reasons.NETWORK_FAILED_TO_CREATE, reasons.NETWORK_PROVISIONING}
-    data = set(catalogue.RESERVED)
+    data = {
+        shown
+        for row in catalogue.INSTANCE_CONDITIONS
+        if row.type == "ReferencedDataReady"
+        for shown in row.reasons
+    }
     name = "web-main-dfw-0"
     if reason in network:
         held = condition("Ready", "False", reason, f"because of {reason}", 60)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from compute_api_types import labels, reasons
 from compute_kubectl.explain.causes import Actionability
 from compute_kubectl.explain.diagnosis import Verdict
 from compute_kubectl.explain.explain import Subject, explain
+from compute_kubectl.explain.overview import explain_all
 from compute_kubectl.explain.quota_facts import OTHER, derive_usage
 from compute_kubectl.explain.stages import Stage
 from compute_kubectl.render.text import render_why
@@ -305,3 +307,29 @@ def test_objects_of_other_namespaces_are_left_alone() -> None:
         labels.WORKLOAD_DEPLOYMENT_NAME: "another"
     }
     assert planes.explain() == settled().explain()
+
+
+# --- all Workloads --------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("WY-17")
+def test_workloads_are_sorted_by_rank_then_by_age_then_by_name() -> None:
+    planes = settled()
+    first = planes.project["workloads"][0]
+    planes.project["workloads"] = [first]
+
+    def add(name: str, reason: str, seconds: float) -> None:
+        one = deepcopy(first)
+        part(one, "metadata")["name"] = name
+        part(one, "metadata")["uid"] = f"uid-{name}"
+        part(one, "metadata")["generation"] = 2
+        set_condition(one, condition("Ready", "False", reason, "", seconds))
+        planes.project["workloads"].append(one)
+
+    add("young", reasons.NETWORK_NOT_FOUND, 120)
+    add("b-old", reasons.NETWORK_NOT_FOUND, 60)
+    add("a-old", reasons.NETWORK_NOT_FOUND, 60)
+    add("worst", reasons.NAME_COLLISION, 300)
+    answers = explain_all(planes.snapshot(), NOW)
+    assert [one.name for one in answers] == ["worst", "a-old", "b-old", "young", "web"]
+    assert [one.verdict for one in answers[:4]] == [Verdict.WAITING] * 4

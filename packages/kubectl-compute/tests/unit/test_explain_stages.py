@@ -23,6 +23,7 @@ from kubectl_worlds import (
 )
 
 from compute_api_types import labels
+from compute_api_types.wire import JsonObject
 from compute_kubectl.explain.causes import Actionability
 from compute_kubectl.explain.diagnosis import Verdict
 from compute_kubectl.explain.stages import STAGES, Stage
@@ -244,6 +245,31 @@ def test_a_missing_slot_is_held_while_another_is_in_flight() -> None:
     held = planes.city().finding
     assert held is not None
     assert (held.stage, held.ordinal) == (Stage.RUNNING, 1)
+
+
+def test_the_number_of_an_autoscaler_counts_and_not_the_least() -> None:
+    planes = settled(replicas=3)
+    metrics: JsonObject = {
+        "minReplicas": 1,
+        "maxReplicas": 5,
+        "metrics": [{"resource": {"name": "cpu", "target": {"averageUtilization": 70}}}],
+    }
+    placements = part(planes.project["workloads"][0], "spec")["placements"]
+    assert isinstance(placements, list)
+    part(placements[0], "scaleSettings").update(metrics)
+    for one in planes.every("workloaddeployments"):
+        part(one, "spec", "scaleSettings").update(metrics)
+    city = planes.city()
+    assert (city.desired, city.ready) == (3, 3)
+    for documents in (planes.project, planes.hub, planes.cells["dfw-1"]):
+        documents["instances"] = [
+            one
+            for one in documents["instances"]
+            if part(one, "metadata")["name"] != "web-main-dfw-2"
+        ]
+    missing = planes.city().finding
+    assert missing is not None
+    assert "slot 2 has no Instance" in missing.text
 
 
 def test_an_instance_of_an_older_template_is_waited_for() -> None:

@@ -62,6 +62,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType(
         reasons.FEDERATION_NAMESPACE_UNRESOLVED: Cause(Stage.FEDERATED, Owner.PLATFORM, _PLATFORM),
         reasons.FEDERATION_RELEASE_DELAYED: Cause(Stage.FEDERATED, Owner.PLATFORM, _PLATFORM),
         # 8: the cell's WorkloadDeployment
+        reasons.SUSPENDED: Cause(Stage.ACTED_ON, Owner.PLATFORM, _PLATFORM),
         reasons.CITY_CODE_MISMATCH: Cause(Stage.ACTED_ON, Owner.PLATFORM, _PLATFORM),
         reasons.INSTANCE_FAILED_TO_CREATE: Cause(Stage.ACTED_ON, Owner.USER, _USER),
         reasons.INSTANCES_PROVISIONING: Cause(Stage.ACTED_ON, Owner.DEPLOYMENT),
@@ -83,6 +84,8 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType(
                 reasons.SOURCE_UNAUTHORIZED,
                 reasons.SOURCE_TOO_LARGE,
                 reasons.SOURCE_NAME_TOO_LONG,
+                reasons.SOURCE_NAME_TAKEN,
+                reasons.SOURCE_NOT_SUPPORTED,
             ),
             Cause(Stage.RELEASED, Owner.USER, _USER),
         ),
@@ -129,6 +132,7 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType(
             Cause(Stage.RUNNING, Owner.PROVIDER),
         ),
         reasons.UNKNOWN: Cause(Stage.RUNNING, Owner.PLATFORM, _PLATFORM),
+        reasons.CELL_UNREACHABLE: Cause(Stage.RUNNING, Owner.PLATFORM, _PLATFORM),
         # 11: reports on the hub
         reasons.CELLS_SILENT: Cause(Stage.REPORTED, Owner.PLATFORM, _PLATFORM),
         reasons.NO_CELL_PLACED: Cause(Stage.SCHEDULED, Owner.PLATFORM, _PLATFORM),

@@ -27,7 +27,10 @@ def judge_delivered(chain: Chain) -> StageResult:
     if chain.is_single_cluster:
         return Passed(Stage.DELIVERED)
     copy, cell = chain.hub_deployment, chain.cell
-    if copy is not None and _reports_generation(chain, copy):
+    delivered = chain.cell_deployment
+    # One that is being deleted on the cell has reported before; a new one has to follow it.
+    is_former = delivered is not None and delivered.meta.is_terminating
+    if copy is not None and not is_former and _reports_generation(chain, copy):
         return Passed(Stage.DELIVERED, Stage.DELIVERED)
     if cell.deployments.access is not Access.READ:
         return Hidden(
@@ -36,7 +39,6 @@ def judge_delivered(chain: Chain) -> StageResult:
             cell.deployments.access,
             cell.deployments.detail,
         )
-    delivered = chain.cell_deployment
     if delivered is None and not cell.deployments.proves_absence:
         return Hidden(Stage.DELIVERED, cell.name, Access.READ, "the list is incomplete")
     if delivered is None or delivered.meta.is_terminating:
@@ -139,7 +141,7 @@ def slots_of(chain: Chain) -> Slots:
     numbered = ((names.parse_ordinal(name, one.meta.name), one) for one in instances)
     by_ordinal = {ordinal: one for ordinal, one in numbered if ordinal is not None}
     wanted = deployment.template_hash if deployment else ""
-    return Slots(by_ordinal, deployment.min_replicas if deployment else 0, wanted)
+    return Slots(by_ordinal, deployment.desired if deployment else 0, wanted)
 
 
 _ABOUT_DEPLOYMENT = (Stage.ACTED_ON, Stage.PLANNED)

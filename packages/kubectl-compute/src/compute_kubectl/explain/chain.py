@@ -74,9 +74,9 @@ class Chain:
     def desired(self) -> int:
         """How many Instances the newest visible spec asks for."""
         if self.deployment is not None:
-            return self.deployment.min_replicas
+            return self.deployment.desired
         nearest = self.nearest_deployment
-        return nearest.min_replicas if nearest else 0
+        return nearest.desired if nearest else 0
 
     @property
     def cluster(self) -> SeenCluster | None:

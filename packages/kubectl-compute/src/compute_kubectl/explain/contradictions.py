@@ -76,7 +76,7 @@ def _unreachable_but_ready(chain: Chain) -> Iterator[Contradiction]:
     if cluster is not None and not cluster.is_true(conditions.READY):
         since = _since(cluster)
         yield Contradiction(
-            f"project shows {len(ready)} Instances Ready, cell {chain.cell_name} is unreachable "
+            f"project shows {_count(ready)} Ready, cell {chain.cell_name} is unreachable "
             "for Karmada",
             first,
             _cluster_ready(chain, cluster),
@@ -86,13 +86,17 @@ def _unreachable_but_ready(chain: Chain) -> Iterator[Contradiction]:
     elif chain.cell.facts.access is Access.UNREACHABLE:
         cell = ObjectName(chain.cell_name, "Cluster", "", chain.cell_name)
         yield Contradiction(
-            f"project shows {len(ready)} Instances Ready, the API of cell {chain.cell_name} "
+            f"project shows {_count(ready)} Ready, the API of cell {chain.cell_name} "
             "does not answer",
             first,
             Evidence(cell, "API", "unreachable"),
             _since(ready[0]),
             chain.cell.facts.at,
         )
+
+
+def _count(instances: Sequence[SeenInstance]) -> str:
+    return "1 Instance" if len(instances) == 1 else f"{len(instances)} Instances"
 
 
 def _cluster_ready(chain: Chain, cluster: SeenCluster) -> Evidence:

@@ -220,7 +220,7 @@ def classify(finding: Finding, age: timedelta | None, verdict: Verdict) -> Actio
 def _desired(chain: Chain) -> int:
     if chain.workload is not None and chain.is_wanted:
         for placement in chain.workload.placements:
-            if placement.name == chain.placement:
+            if placement.name == chain.placement and not placement.is_autoscaled:
                 return placement.min_replicas
     return chain.desired if chain.is_wanted else 0
 

@@ -75,12 +75,7 @@ def _unready(chain: Chain, instance: SeenInstance) -> Iterator[SeenNetworkObject
     if cell.network_bindings.access is not Access.READ:
         return
     deployment = instance.meta.labels.get(labels.WORKLOAD_DEPLOYMENT_NAME) or chain.deployment_name
-    bindings = [
-        one
-        for one in cell.network_bindings
-        if one.meta.name.startswith(f"{deployment}-net-")
-        and one.meta.namespace == instance.meta.namespace
-    ]
+    bindings = _bindings_of(chain, deployment, instance.meta.namespace)
     yield from _not_ready(bindings)
     contexts = {one.context for one in bindings if one.context}
     yield from _not_ready(one for one in cell.network_contexts if one.meta.name in contexts)
@@ -88,6 +83,22 @@ def _unready(chain: Chain, instance: SeenInstance) -> Iterator[SeenNetworkObject
     yield from _not_ready(claims)
     subnets = {one.subnet for one in claims if one.subnet}
     yield from _not_ready(one for one in cell.subnets if one.meta.name in subnets)
+
+
+def network_bindings_of(chain: Chain) -> list[SeenNetworkObject]:
+    """The NetworkBindings of the cell's WorkloadDeployment."""
+    if chain.cell_deployment is None:
+        return []
+    meta = chain.cell_deployment.meta
+    return _bindings_of(chain, meta.name, meta.namespace)
+
+
+def _bindings_of(chain: Chain, deployment: str, namespace: str) -> list[SeenNetworkObject]:
+    return [
+        one
+        for one in chain.cell.network_bindings
+        if one.meta.name.startswith(f"{deployment}-net-") and one.meta.namespace == namespace
+    ]
 
 
 def _not_ready(objects: Iterable[SeenNetworkObject]) -> Iterator[SeenNetworkObject]:

@@ -44,15 +44,15 @@ def document_of(diagnosis: Diagnosis) -> JsonObject:
         "verdict": diagnosis.verdict.value,
         **_of_finding(diagnosis, finding),
         "actionability": diagnosis.actionability.value if diagnosis.actionability else "",
-        "inStateFor": _seconds(diagnosis.age),
+        "inStateFor": seconds_of(diagnosis.age),
         "instances": {
             "total": diagnosis.desired,
             "ready": diagnosis.ready,
             "blocked": sum(city.blocked for city in diagnosis.cities),
         },
         "contributingConditions": contributing,
-        "planes": [_plane(one) for one in diagnosis.planes],
-        "unread": [_unread(one) for one in diagnosis.unread],
+        "planes": [plane_document(one) for one in diagnosis.planes],
+        "unread": [unread_document(one) for one in diagnosis.unread],
         "cities": [_city(diagnosis, city) for city in diagnosis.cities],
         "contradictions": [_contradiction(one) for one in diagnosis.contradictions],
         "similar": [clean(one) for one in diagnosis.similar],
@@ -77,19 +77,19 @@ def _of_finding(diagnosis: Diagnosis, finding: Finding | None) -> JsonObject:
     steps: list[JsonValue] = [remedy, *(clean(one) for one in finding.details)]
     return {
         "level": finding.level.value,
-        "object": _object(finding.object),
+        "object": object_document(finding.object),
         "conditionType": clean(finding.condition_type),
         "status": clean(finding.status),
         "reason": clean(finding.reason),
         "message": clean(finding.message or finding.text),
-        "lastTransitionTime": _moment(finding.since),
+        "lastTransitionTime": moment_text(finding.since),
         "explanation": clean(explanation_of(finding.reason) or finding.text),
         "remediation": remedy,
         "nextSteps": steps,
     }
 
 
-def _object(one: ObjectName | None) -> JsonObject | None:
+def object_document(one: ObjectName | None) -> JsonObject | None:
     if one is None:
         return None
     return {
@@ -102,23 +102,23 @@ def _object(one: ObjectName | None) -> JsonObject | None:
 
 def _evidence(one: Evidence) -> JsonObject:
     return {
-        **(_object(one.object) or {}),
+        **(object_document(one.object) or {}),
         "field": clean(one.field),
         "value": clean(one.value),
     }
 
 
-def _plane(one: PlaneFacts) -> JsonObject:
+def plane_document(one: PlaneFacts) -> JsonObject:
     return {
         "name": clean(one.name),
         "role": one.role.value,
         "state": one.access.value,
-        "readAt": _moment(one.at),
+        "readAt": moment_text(one.at),
         "detail": clean(one.detail),
     }
 
 
-def _unread(one: Unread) -> JsonObject:
+def unread_document(one: Unread) -> JsonObject:
     return {"plane": clean(one.plane), "kind": clean(one.kind), "state": one.access.value}
 
 
@@ -136,9 +136,9 @@ def _city(diagnosis: Diagnosis, city: CityDiagnosis) -> JsonObject:
         "instances": {"total": city.desired, "ready": city.ready, "blocked": city.blocked},
         "stage": finding.stage.value if finding else None,
         "stageName": finding.stage.label if finding else "",
-        "since": _moment(finding.since) if finding else None,
-        "inStateFor": _seconds(city.age),
-        "within": _seconds(within_of(finding)) if finding else None,
+        "since": moment_text(finding.since) if finding else None,
+        "inStateFor": seconds_of(city.age),
+        "within": seconds_of(within_of(finding)) if finding else None,
         "owner": clean(finding.owner) if finding else "",
         "actionability": city.actionability.value if city.actionability else "",
         "reason": clean(finding.reason) if finding else "",
@@ -157,14 +157,14 @@ def _city(diagnosis: Diagnosis, city: CityDiagnosis) -> JsonObject:
 def _contradiction(one: Contradiction) -> JsonObject:
     return {
         "text": clean(one.text),
-        "first": {**_evidence(one.first), "since": _moment(one.first_at)},
-        "second": {**_evidence(one.second), "since": _moment(one.second_at)},
+        "first": {**_evidence(one.first), "since": moment_text(one.first_at)},
+        "second": {**_evidence(one.second), "since": moment_text(one.second_at)},
     }
 
 
-def _moment(moment: datetime | None) -> str | None:
+def moment_text(moment: datetime | None) -> str | None:
     return None if moment is None else format_timestamp(moment)
 
 
-def _seconds(age: timedelta | None) -> int | None:
+def seconds_of(age: timedelta | None) -> int | None:
     return None if age is None else int(age.total_seconds())

@@ -31,6 +31,10 @@ from compute_kubectl.snapshot.objects import (
     SeenWorkload,
 )
 
+# Of a saved document: its template is redacted, and its hash was kept.
+DIAGNOSTICS: Final = "diagnostics"
+TEMPLATE_HASH: Final = "templateHash"
+
 # As many placements and cities as a Workload of a megabyte could name, and no more.
 MOST_PLACEMENTS: Final = 10_000
 
@@ -45,7 +49,7 @@ def decode_workload(document: JsonObject) -> SeenWorkload:
         placements=tuple(
             _decode_placement(entry) for entry in objects_at(document, "spec", "placements")
         )[:MOST_PLACEMENTS],
-        template_hash=_hash(template),
+        template_hash=_hash(document, template),
         observed_generation=number_at(status, "observedGeneration") or 0,
         placement_conditions={
             text_at(entry, "name"): decode_conditions(entry)
@@ -60,7 +64,13 @@ def _decode_placement(entry: JsonObject) -> SeenPlacement:
         name=text_at(entry, "name"),
         cities=texts_at(entry, "cityCodes"),
         min_replicas=max(number_at(entry, "scaleSettings", "minReplicas") or 0, 0),
+        is_autoscaled=_is_autoscaled(entry),
     )
+
+
+def _is_autoscaled(parent: JsonObject) -> bool:
+    settings = object_at(parent, "scaleSettings")
+    return number_at(settings, "maxReplicas") is not None and bool(objects_at(settings, "metrics"))
 
 
 def decode_deployment(document: JsonObject) -> SeenDeployment:
@@ -75,7 +85,8 @@ def decode_deployment(document: JsonObject) -> SeenDeployment:
         placement=text_at(spec, "placementName"),
         city=text_at(spec, "cityCode"),
         min_replicas=max(number_at(spec, "scaleSettings", "minReplicas") or 0, 0),
-        template_hash=_hash(spec.get("template")),
+        is_autoscaled=_is_autoscaled(spec),
+        template_hash=_hash(document, spec.get("template")),
         observed_generation=number_at(status, "observedGeneration") or 0,
         observed_template_generation=number_at(status, "observedTemplateGeneration"),
         observed_template_uid=uid if isinstance(uid, str) else None,
@@ -103,8 +114,9 @@ def decode_instance(document: JsonObject) -> SeenInstance:
     )
 
 
-def _hash(template: JsonValue) -> str:
-    return derive_template_hash(template) if isinstance(template, dict) else ""
+def _hash(document: JsonObject, template: JsonValue) -> str:
+    saved = text_at(document, DIAGNOSTICS, TEMPLATE_HASH)
+    return saved or (derive_template_hash(template) if isinstance(template, dict) else "")
 
 
 def _networks(template: JsonValue) -> tuple[str, ...]:

@@ -103,6 +103,7 @@ class SeenPlacement:
     name: str
     cities: tuple[str, ...]
     min_replicas: int
+    is_autoscaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class SeenDeployment(SeenObject):
     placement: str = ""
     city: str = ""
     min_replicas: int = 0
+    is_autoscaled: bool = False
     template_hash: str = ""
     observed_generation: int = 0
     observed_template_generation: int | None = None
@@ -148,6 +150,14 @@ class SeenDeployment(SeenObject):
     def identity(self) -> tuple[str, str, str]:
         """Workload UID, placement and city: the same on every plane, whatever the name is."""
         return self.workload_uid, self.placement, self.city
+
+    @property
+    def desired(self) -> int:
+        """How many Instances it asks for; the number of an autoscaler is in the status alone, on
+        every plane but its cell.
+        """
+        scaled = self.counters.desired if self.is_autoscaled else 0
+        return max(scaled, self.min_replicas)
 
     @property
     def hub_namespace(self) -> str:

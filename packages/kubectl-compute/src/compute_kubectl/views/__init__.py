@@ -1,0 +1,1 @@
+"""Further pure answers from a snapshot: timeline, tree, cities, quota, plan."""
