@@ -4,6 +4,7 @@
 
 -- ranks: begin (written by `nox -s generate` from compute_api_types.conditions)
 local RANKS = {
+  Suspended = 9,
   CityCodeMismatch = 8,
   NameCollision = 7,
   NetworkFailedToCreate = 7,
@@ -12,12 +13,15 @@ local RANKS = {
   ConfigurationError = 5,
   ImageUnavailable = 5,
   InstanceCrashing = 5,
+  SourceNameTaken = 5,
   SourceNameTooLong = 5,
   SourceNotFound = 5,
+  SourceNotSupported = 5,
   SourceTooLarge = 5,
   SourceUnauthorized = 5,
   UnknownInstanceType = 5,
   AwaitingPropagation = 4,
+  CellUnreachable = 4,
   ReferencedDataNotReady = 4,
   Resolving = 4,
   PendingQuota = 3,
@@ -36,6 +40,11 @@ local RANKS = {
 local COUNTERS = { "replicas", "currentReplicas", "updatedReplicas", "desiredReplicas", "readyReplicas" }
 local SUMMARIES = { "Available", "Ready", "ReplicasReady" }
 local REPORTING = "CellsReporting"
+-- Of autoscaled deployments alone, by which statuses win: True is the bad one of the second.
+local AUTOSCALING = {
+  AutoscalingReady = { False = 3, Unknown = 2, True = 1 },
+  AutoscalingLimited = { True = 3, Unknown = 2, False = 1 },
+}
 -- Limits on what one cell supplies, those of management.md 8.3; texts in bytes.
 local MOST_CONDITIONS = 16
 local LARGEST_COUNTER = 1000000
@@ -188,7 +197,7 @@ local function silent_status(old, old_conditions, old_types)
   local generation = number_or_zero(old.observedGeneration)
   local conditions = {}
   for _, name in ipairs(old_types) do
-    if name ~= REPORTING then
+    if name ~= REPORTING and AUTOSCALING[name] == nil then
       local stated = old_conditions[name]
       if name ~= "Available" and stated.status == "True" then stated = not_accepted_yet() end
       conditions[#conditions + 1] = restated(name, stated, old_conditions, generation)
@@ -311,6 +320,18 @@ local function merged_other(all, wanted_type, city)
   return blocker or agreed
 end
 
+-- Over the cells that have it: a cell where the deployment is not autoscaled has no part in it.
+local function merged_autoscaling(cells, wanted_type)
+  local orders, chosen = AUTOSCALING[wanted_type], nil
+  for _, cell in ipairs(cells) do
+    local condition = cell.conditions[wanted_type]
+    if condition ~= nil and (chosen == nil or orders[condition.status] > orders[chosen.status]) then
+      chosen = condition
+    end
+  end
+  return chosen
+end
+
 local function reporting_condition(cells, all, old_conditions, generation)
   local names = {}
   for index, cell in ipairs(cells) do names[index] = cell.name end
@@ -336,12 +357,15 @@ local function merged_status(cells, all, old, old_conditions, metadata, city)
   if all_echo(cells, "observedTemplateGeneration", metadata.generation) then
     status.observedGeneration = metadata.generation
   end
+  if all_echo(cells, "suspended", true) then status.suspended = true end
   if all_echo(all, "observedTemplateUID", metadata.uid) then status.observedTemplateUID = metadata.uid end
   local generation = status.observedGeneration
   for _, wanted_type in ipairs(condition_types(cells)) do
     local stated
     if wanted_type == "Available" then
       stated = merged_available(cells, status)
+    elseif AUTOSCALING[wanted_type] ~= nil then
+      stated = merged_autoscaling(cells, wanted_type)
     else
       stated = merged_other(all, wanted_type, city)
     end
