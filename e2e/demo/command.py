@@ -41,6 +41,7 @@ class DemoOptions:
     planes: str
     is_kept: bool
     is_recorded: bool
+    holds_outage: bool = False
 
 
 def parse(arguments: Sequence[str] | None) -> DemoOptions:
@@ -58,8 +59,12 @@ def parse(arguments: Sequence[str] | None) -> DemoOptions:
     parser.add_argument(
         "--record", action="store_true", help="put the output of this run into README.md"
     )
+    parser.add_argument(
+        "--outage", action="store_true",
+        help="hold the outage until the project states that the city is not heard: a minute more",
+    )  # fmt: skip
     parsed = parser.parse_args(arguments)
-    return DemoOptions(parsed.planes, parsed.keep, parsed.record)
+    return DemoOptions(parsed.planes, parsed.keep, parsed.record, parsed.outage)
 
 
 class DemoEnvironment(DemoBackend, Protocol):
@@ -125,7 +130,7 @@ def open_environment(
 
 async def run_story(chosen: DemoOptions, screen: Screen, environment: DemoEnvironment) -> None:
     screen.say(f"Up after {screen.elapsed.total_seconds():.1f} s.")
-    story = Story(environment, screen)
+    story = Story(environment, screen, holds_outage=chosen.holds_outage)
     try:
         await story.run()
     except (DemoError, PlanesError) as failure:
@@ -152,6 +157,7 @@ async def keep_running(screen: Screen, environment: DemoEnvironment) -> None:
     screen.show(f"export KUBECONFIG={environment.kubeconfig}")
     kinds = "workloads,workloaddeployments,instances"
     screen.show(f"kubectl --context {second.project} -n {second.namespace} get {kinds}")
+    screen.show(f"kubectl compute why --all --context {second.project} -n {second.namespace}")
     screen.show("kubectl config get-contexts")
     while True:
         environment.check()

@@ -41,7 +41,8 @@ from compute_sim_planes.milo.paths import project_path
 from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.networking import NetworkServices, NsoOptions
-from compute_sim_planes.provider import Provider, ProviderOptions
+from compute_sim_planes.pod_life import ProviderOptions
+from compute_sim_planes.provider import Provider
 from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 from e2e.backends.network_delivery import NetworkDelivery
 from e2e.backends.sim.external import KARMADA, NSO, PROVIDER
@@ -56,7 +57,6 @@ from e2e.demo.credentials import (
 )
 from e2e.demo.uplinks import Uplink
 from e2e.harness.processes.ports import Ports
-from e2e.world.documents import NETWORK_NAME
 from e2e.world.port import HOME, HUB, MANAGEMENT, ROOT
 
 READY: Final = "planes.json"
@@ -172,7 +172,7 @@ class Embedded:
             nso = self._client(cell.name, NSO)
             options = NsoOptions(context_delay=SHORT, binding_retry=SHORT)
             self._start(NetworkServices(nso, self._clock, options).run())
-            self._start(NetworkDelivery(nso, NETWORK_NAME).run())
+            self._start(NetworkDelivery(nso, *installing.NETWORKS).run())
         await asyncio.gather(*(self._join(cell.name, cell.city) for cell in CELLS))
 
     async def _join(self, cell: str, city: str) -> None:
@@ -263,7 +263,7 @@ class Control:
 
 
 def _slowly() -> ProviderOptions:
-    return ProviderOptions(start_delay=SHORT, stop_delay=SHORT)
+    return ProviderOptions(start_delay=SHORT, stop_delay=SHORT, available_after=timedelta())
 
 
 async def serve(folder: Path, webhook: int) -> None:

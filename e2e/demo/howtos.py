@@ -79,7 +79,6 @@ A_POD: Final[JsonObject] = {
 A_WARNING: Final[JsonObject] = {
     "apiVersion": "v1",
     "kind": "Event",
-    "metadata": {"name": "quarantined", "namespace": "default"},
     "involvedObject": {
         "apiVersion": "compute.datumapis.com/v1alpha",
         "kind": "Instance",
@@ -87,8 +86,13 @@ A_WARNING: Final[JsonObject] = {
         "name": "web-default-dfw-0",
     },
     "type": "Warning",
-    "reason": "Quarantined",
-    "message": "cell_unknown: no Cluster of that name",
+    "message": "as an operator writes it",
+}
+# Pages that look for an event of the hub, and its reason.
+EVENTS: Final = {
+    "ComputeMisplacedClaims.md": "MisplacedClaimRemoved",
+    "ComputeObjectsQuarantined.md": "Quarantined",
+    "ComputeUnbackedClaims.md": "UnbackedClaims",
 }
 
 
@@ -166,7 +170,8 @@ class HowToEnvironment:
     async def open(self, stack: AsyncExitStack) -> None:
         """Opens empty planes, writes the installation's files and creates a Workload."""
         (self.folder / ".kube").mkdir(parents=True)
-        (self.folder / "deploy").symlink_to(TREE / "deploy")
+        for name in ("deploy", "examples"):
+            (self.folder / name).symlink_to(TREE / name)
         await self._open_fresh_planes(stack)
         self._write_kubeconfigs()
         self._write_files()
@@ -186,7 +191,7 @@ class HowToEnvironment:
 
     async def prepare(self, page: str) -> None:
         """Establishes what a page presupposes."""
-        is_of_user = page.endswith("debug-a-workload.md")
+        is_of_user = page.endswith(("debug-a-workload.md", "first-workload.md"))
         self._choose_context(PROJECT_NAMESPACES[0].project if is_of_user else "single")
         if page.endswith("add-a-city.md"):
             cluster = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster"}
@@ -195,8 +200,9 @@ class HowToEnvironment:
             )
         if page.endswith("ComputeNoLeader.md"):
             await self._apply("management", A_POD)
-        if page.endswith("ComputeObjectsQuarantined.md"):
-            await self._apply("hub", A_WARNING)
+        if reason := EVENTS.get(page.rpartition("/")[2]):
+            metadata: JsonObject = {"name": reason.lower(), "namespace": "default"}
+            await self._apply("hub", {**A_WARNING, "metadata": metadata, "reason": reason})
         if page.endswith("runbooks/decommission-cell.md"):
             await self.environment.cut_off(ORD)  # a permanently lost cell
         if page == SWITCH:

@@ -20,6 +20,8 @@ from e2e.world.documents import NETWORK_NAME, a_location, a_network
 from e2e.world.objects import object_at, objects_at, text_at
 from e2e.world.port import Cell, ProjectNamespace
 
+# The second is the one that Workloads of `examples/` attach to.
+NETWORKS: Final = (NETWORK_NAME, "default")
 WEBHOOK: Final = ServiceReference("compute-system", "compute-webhook", 443)
 
 
@@ -48,8 +50,8 @@ async def install_cell(plane: Plane, cell: Cell) -> None:
 
 
 async def prepare_project(project: Plane, place: ProjectNamespace) -> None:
-    """Creates the network for later Workloads and the Locations that they may name."""
-    documents = [a_network(NETWORK_NAME, place.namespace)]
+    """Creates the networks for later Workloads and the Locations that they may name."""
+    documents = [a_network(name, place.namespace) for name in NETWORKS]
     await _install(project, [*documents, *(a_location(cell.city) for cell in CELLS)])
 
 

@@ -39,6 +39,8 @@ POLL: Final = timedelta(milliseconds=200)
 PATIENCE: Final = timedelta(seconds=60)
 # How long a disconnected city is observed, in addition to the wait for the other.
 ALONE: Final = timedelta(seconds=3)
+# The longest time until a city that died is stated (dark-sites.md), and as much again.
+UNHEARD: Final = timedelta(seconds=180)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,11 @@ TakeSnapshot: TypeAlias = Callable[[], Awaitable[WaitSnapshot]]
 class Story:
     """One run of the demo's steps."""
 
-    def __init__(self, environment: DemoBackend, screen: Screen) -> None:
+    def __init__(
+        self, environment: DemoBackend, screen: Screen, *, holds_outage: bool = False
+    ) -> None:
         self._environment = environment
+        self._holds_outage = holds_outage
         self._screen = screen
         first, second = environment.project_namespaces[:2]
         self._first = UserClient(environment, first.project, first.namespace)
@@ -193,6 +198,8 @@ class Story:
             f"DFW has its third instance. {city} has not received the change, and its "
             f"{len(running)} instances keep running."
         )
+        if self._holds_outage:
+            await self._await_unreachable(running)
         await self._environment.bring_back(ORD)
         took = await self._await_settled(self._first, WEB, len(CELLS))
         if not running <= await self._ready_in(ORD.name):
@@ -200,6 +207,26 @@ class Story:
         self._screen.table(await read_rows(self._first, WEB))
         self._screen.say(
             f"{city} is connected again and complete after {_seconds(took)}; none was replaced."
+        )
+
+    async def _await_unreachable(self, running: set[str]) -> None:
+        """Holds the outage until the project states it, and the city as long as it runs on."""
+        city = ORD.city
+
+        async def take_snapshot() -> WaitSnapshot:
+            rows = await read_rows(self._first, WEB)
+            told = [row for row in rows if row.city == city and row.reason == "CellUnreachable"]
+            return WaitSnapshot(rows, len(told), 1)
+
+        what = f"the project to state that {city} is not heard"
+        took = await self._wait(what, self._first, take_snapshot, UNHEARD)
+        await self._stay_alone(running)
+        self._screen.table(await read_rows(self._first, WEB))
+        workloads = await self._first.list(WORKLOAD)
+        (shown,) = (condition_of(one, "Ready") for one in workloads if name_of(one) == WEB)
+        self._screen.say(
+            f"After {_seconds(took)} more: the Workload is Ready {shown.status}, {shown.reason}. "
+            f"{shown.message}. Nothing was moved or deleted."
         )
 
     async def _stay_alone(self, running: set[str]) -> None:
@@ -279,9 +306,15 @@ class Story:
 
         return await self._wait("all instances to be ready", client, take_snapshot)
 
-    async def _wait(self, what: str, client: UserClient, take_snapshot: TakeSnapshot) -> timedelta:
+    async def _wait(
+        self,
+        what: str,
+        client: UserClient,
+        take_snapshot: TakeSnapshot,
+        longest: timedelta = PATIENCE,
+    ) -> timedelta:
         """Polls until the snapshot is complete, draws each one, and returns the elapsed time."""
-        patience = PATIENCE * self._environment.pace
+        patience = longest * self._environment.pace
         began = time.monotonic()
         while True:
             self._environment.check()

@@ -41,6 +41,7 @@ SIGNATURES: Final = {
         _signed(MANAGEMENT_AGENT, "projection", "compute-projection"),
         _signed(MANAGEMENT_AGENT, "hub-namespace", "compute-federation"),
         _signed(MANAGEMENT_AGENT, "claims", "compute-claims"),
+        _signed(MANAGEMENT_AGENT, "referenced-data", "compute-referenced-data"),
         # Writes of the process, outside any controller, carry the process's own name.
         _signed(MANAGEMENT_AGENT, "events", MANAGEMENT_AGENT),
         _signed(MANAGEMENT_AGENT, "leader-election", MANAGEMENT_AGENT),
@@ -49,6 +50,8 @@ SIGNATURES: Final = {
         _signed(CELL_AGENT, "deployment", "compute-deployment"),
         _signed(CELL_AGENT, "instance", "compute-instance"),
         _signed(CELL_AGENT, "write-back", "compute-write-back"),
+        _signed(CELL_AGENT, "autoscaling", "compute-autoscaling"),
+        _signed(CELL_AGENT, "heartbeat", "compute-heartbeat"),
         WriteSignature(CELL_AGENT, "compute-quota"),
         _signed(CELL_AGENT, "events", CELL_AGENT),
         _signed(CELL_AGENT, "leader-election", CELL_AGENT),

@@ -130,5 +130,14 @@ def _claims(state: State, layout: Layout) -> Iterator[tuple[ObjectLocation, str]
             )
             if root is None:
                 yield location, "is of a deployment that does not exist"
-            elif int(ordinal) >= number_at(root, "spec", "scaleSettings", "minReplicas"):
+            elif int(ordinal) >= wanted_replicas(root):
                 yield location, "is of a slot that no deployment wants"
+
+
+def wanted_replicas(deployment: JsonObject) -> int:
+    """The number of slots; of an autoscaled deployment the one that its cell reports."""
+    settings = object_at(deployment, "spec", "scaleSettings")
+    least = number_at(settings, "minReplicas")
+    if "maxReplicas" not in settings or "metrics" not in settings:
+        return least
+    return max(least, number_at(deployment, "status", "desiredReplicas"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
+
+import orjson
 
 from compute_api_types import labels
 from compute_sim_planes.history import Commit, Request
 from compute_sim_planes.oracles.invariants import FieldOwnership, OwnershipOf, owns_names
 from e2e.oracles.layout import Layout, Side
+from e2e.world.objects import object_at
 from e2e.world.port import MANAGEMENT
 
 _EVERYTHING: Final = owns_names("*")
@@ -20,7 +24,13 @@ _COUNTED: Final = (
     "updatedReplicas",
 )
 _STATUS: Final = owns_names(*_COUNTED, "deployments", "placements", "location", "gateways")
-_SUMMARIES: Final = owns_names("Available", "ReplicasReady", "Ready", "Progressing")
+# The Go operators also show the selector of a cell in projects; it is removed there.
+_DEPLOYMENT_STATUS: Final = owns_names(*_COUNTED, "location", "suspended", "selector")
+_SUMMARY_TYPES: Final = (
+    *("Available", "ReplicasReady", "Ready", "Progressing"),
+    *("AutoscalingReady", "AutoscalingLimited"),
+)
+_SUMMARIES: Final = owns_names(*_SUMMARY_TYPES)
 _OUR_KEYS: Final = owns_names(
     *(f"{prefix}*" for prefix in labels.RESERVED_PREFIXES), labels.TOPOLOGY_CITY_CODE
 )
@@ -34,8 +44,8 @@ _TABLE: Final[dict[tuple[str, Side, str], FieldOwnership]] = {
         labels=_OUR_KEYS,
         annotations=_OUR_KEYS,
         finalizers=owns_names(labels.FEDERATION_FINALIZER),
-        conditions=_SUMMARIES,
-        status=_STATUS,
+        conditions=owns_names(*_SUMMARY_TYPES, "ReferencedDataReady"),
+        status=_DEPLOYMENT_STATUS,
         spec=_EVERYTHING,
     ),
     # A projection is a copy, so management owns all of it, conditions of other writers included.
@@ -57,8 +67,11 @@ _TABLE: Final[dict[tuple[str, Side, str], FieldOwnership]] = {
     ("management", "hub", "PropagationPolicy"): FieldOwnership(
         labels=_OUR_KEYS,
         annotations=_OUR_KEYS,
-        spec=owns_names("resourceSelectors", "placement", "conflictResolution"),
+        spec=owns_names("resourceSelectors", "placement", "conflictResolution", "propagateDeps"),
     ),
+    # Values of a companion are no part that the oracle compares.
+    ("management", "hub", "ConfigMap"): FieldOwnership(annotations=_OUR_KEYS),
+    ("management", "hub", "Secret"): FieldOwnership(annotations=_OUR_KEYS),
     ("management", "hub", "Instance"): FieldOwnership(
         annotations=owns_names(*labels.QUARANTINE_ANNOTATIONS)
     ),
@@ -66,14 +79,26 @@ _TABLE: Final[dict[tuple[str, Side, str], FieldOwnership]] = {
         finalizers=owns_names(*labels.RETIRED_DEPLOYMENT_FINALIZERS),
         conditions=_SUMMARIES,
         status=owns_names(
-            *_COUNTED, "location", "observedTemplateGeneration", "observedTemplateUID"
+            *_COUNTED,
+            "location",
+            "observedTemplateGeneration",
+            "observedTemplateUID",
+            "selector",
+            "suspended",
         ),
+        # The number that an autoscaler starts from, through the scale subresource.
+        spec=owns_names("replicas"),
+    ),
+    ("cell", "cell", "HorizontalPodAutoscaler"): FieldOwnership(
+        labels=_OUR_KEYS,
+        spec=owns_names("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior"),
     ),
     ("cell", "cell", "Instance"): FieldOwnership(
         labels=_OUR_KEYS,
         annotations=_OUR_KEYS,
         finalizers=owns_names(*labels.RETIRED_INSTANCE_FINALIZERS),
-        conditions=owns_names("QuotaGranted", "Ready"),
+        conditions=owns_names("QuotaGranted", "ReferencedDataReady", "Ready"),
+        status=owns_names("suspended"),
         spec=owns_names("controller"),
     ),
     ("cell", "hub", "Instance"): FieldOwnership(
@@ -97,6 +122,17 @@ def ownership_in(layout: Layout) -> OwnershipOf:
         if not layout.is_operator(identity) or commit.kind in _OWN_KINDS:
             return None
         operator = "management" if identity == MANAGEMENT else "cell"
-        return _TABLE.get((operator, layout.side_of(commit.plane), commit.kind), FieldOwnership())
+        side = layout.side_of(commit.plane)
+        owned = _TABLE.get((operator, side, commit.kind), FieldOwnership())
+        if (operator, side, commit.kind) == ("cell", "cell", "Instance") and _suspends(commit):
+            stopped = owns_names("QuotaGranted", "ReferencedDataReady", "Ready", "Available")
+            return replace(owned, conditions=stopped)
+        return owned
 
     return ownership_of
+
+
+def _suspends(commit: Commit) -> bool:
+    """Around a suspension the cell writes `Available`, which is otherwise the provider's."""
+    versions = [orjson.loads(one) for one in (commit.before, commit.after) if one]
+    return any(object_at(one, "status").get("suspended") is True for one in versions)

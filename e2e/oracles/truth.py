@@ -14,6 +14,7 @@ from typing import Final
 
 import orjson
 
+from compute_api_types import reasons
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.history import Commit, History, Request
 from compute_sim_planes.oracles.invariants import Violation
@@ -133,7 +134,9 @@ def _is_source(commit: Commit, layout: Layout) -> bool:
 
 
 def _flaps(history: History, layout: Layout, acts: Sequence[datetime]) -> Iterator[Violation]:
-    """True, False and True again on a user's objects without an act that caused it."""
+    """True, False and True again on a user's objects without an act that caused it. The silence of
+    a site is a cause of its own: what is shown of it is judged by the scenarios of dark-sites.md.
+    """
     true_now: set[tuple[ObjectLocation, str]] = set()
     lost: dict[tuple[ObjectLocation, str], datetime] = {}
     for commit in history.of(Commit):
@@ -151,4 +154,5 @@ def _flaps(history: History, layout: Layout, acts: Sequence[datetime]) -> Iterat
                 true_now.add(key)
             elif key in true_now:
                 true_now.discard(key)
-                lost[key] = commit.at
+                if text_at(condition, "reason") != reasons.CELL_UNREACHABLE:
+                    lost[key] = commit.at

@@ -50,7 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Scenarios about pods run only on backends with pods."""
-    if collection_path.name == "test_pods.py" and config.getoption("--planes") not in WITH_PODS:
+    if (
+        collection_path.name in {"test_pods.py", "test_pod_provider.py"}
+        and config.getoption("--planes") not in WITH_PODS
+    ):
         return True
     return None
 

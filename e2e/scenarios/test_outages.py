@@ -75,7 +75,11 @@ async def test_a_cell_that_is_away_runs_on_and_catches_up(world: World) -> None:
     await world.eventually(lambda: _are_ready(project, "other-1"), within(60, real=120))
     await world.sleep(300)
     assert {name_of(one): uid_of(one) for one in await cell.list(INSTANCE)} == running
-    assert len(project.versions(INSTANCE, "stays-0")) == shown
+    # One write states that the city is not heard (dark-sites.md 4), and none follows.
+    assert len(project.versions(INSTANCE, "stays-0")) == shown + 1
+    dark = condition_of(await project.get(INSTANCE, "stays-0"), "Ready")
+    assert (dark.status, dark.reason) == ("Unknown", "CellUnreachable")
+    assert condition_of(await project.get(INSTANCE, "other-0"), "Ready").status == "True"
     assert await other.names(INSTANCE) == ["other-0", "other-1"]
     await world.reconnect(DFW)
 

@@ -14,10 +14,25 @@ from typing import Final, TypeAlias
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
-from e2e.world.documents import a_bare_deployment, a_placement, a_template, a_workload
+from e2e.world.documents import (
+    a_bare_deployment,
+    a_placement,
+    a_suspension,
+    a_template,
+    a_workload,
+)
 from e2e.world.handles import Limit, Plane, within
-from e2e.world.kinds import CLAIM, CLUSTER, DEPLOYMENT, INSTANCE, NAMESPACE, PROJECT, WORKLOAD
-from e2e.world.objects import condition_of, gates_of, labels_of, name_of
+from e2e.world.kinds import (
+    CLAIM,
+    CLUSTER,
+    DEPLOYMENT,
+    INSTANCE,
+    NAMESPACE,
+    PROJECT,
+    SUSPENSION,
+    WORKLOAD,
+)
+from e2e.world.objects import condition_of, gates_of, labels_of, name_of, object_at, uid_of
 from e2e.world.port import DFW, ORD, Backend, Cell, Needs
 from e2e.world.recorded.reading import RUNNING
 from e2e.world.scenario import World
@@ -218,6 +233,30 @@ async def project_delete(story: SweptWorld) -> None:
     await story.runs(story.desired)
 
 
+async def suspend(story: SweptWorld) -> None:
+    """Every project is suspended and resumes; what ran before runs again."""
+    await create(story)
+    story.begin_change()
+    root = story.world.root
+    for project in story.projects:
+        await story.until(partial(root.create, a_suspension(project.name)))
+    for project in story.projects:
+        await story.until(partial(_is_suspended, story, project))
+    for project in story.projects:
+        await story.until(partial(root.delete, SUSPENSION, project.name))
+    await story.runs(story.desired)
+
+
+async def _is_suspended(story: SweptWorld, project: Plane) -> None:
+    for cell in story.world.needs.cells:
+        at = await story.world.cell_of(cell, project)
+        for kind in (DEPLOYMENT, INSTANCE):
+            for one in await at.list(kind):
+                assert object_at(one, "status").get("suspended") is True, name_of(one)
+        uids = {uid_of(one) for one in await at.list(INSTANCE)}
+        assert not uids & story.world.backend.running(cell.name), cell.name
+
+
 async def cell_join_leave(story: SweptWorld) -> None:
     """The cell of the first city gets its label after the Workload, loses and regains it."""
     hub, first = story.world.hub, CELLS[story.size.cities[0]]
@@ -337,6 +376,7 @@ STORIES: Final[Mapping[str, Telling]] = {
     "delete": delete,
     "quota-deny-grant": quota_deny_grant,
     "project-delete": project_delete,
+    "suspend": suspend,
     "cell-join-leave": cell_join_leave,
 }
 BOTH_CELLS: Final = frozenset({"move-city", "reroute"})

@@ -20,6 +20,7 @@ from e2e.world.kinds import (
     NAMESPACE,
     NETWORK,
     PROJECT,
+    SUSPENSION,
     WORKLOAD,
     Kind,
 )
@@ -196,3 +197,14 @@ def a_hub_instance(
         "ownerReferences": [owner],
     }
     return document
+
+
+def a_suspension(project: str) -> JsonObject:
+    """The order of the platform to suspend a project; it bears the project's name."""
+    spec: JsonObject = {
+        "projectRef": {"name": project},
+        "reason": "Billing",
+        "reinstateAuthority": "Operator",
+        "requestedBy": "billing",
+    }
+    return a_document(SUSPENSION, project, spec=spec)

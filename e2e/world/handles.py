@@ -147,6 +147,12 @@ class Plane:
             "patching", kind, name, await self._send(PlaneRequest("PATCH", target, change, MERGE))
         )
 
+    async def post(self, kind: Kind, name: str, subresource: str, body: JsonObject) -> JsonObject:
+        """A POST to a subresource, such as the eviction of a Pod."""
+        target = kind.path(self.namespace, name, subresource)
+        reply = await self._send(PlaneRequest("POST", target, body))
+        return self._checked(f"posting {subresource} of", kind, name, reply)
+
     async def edit(self, kind: Kind, name: str, change: Callable[[JsonObject], None]) -> JsonObject:
         """Reads, changes and replaces, as `kubectl edit` does; repeats on a write conflict."""
         for _ in range(TRIES):

@@ -36,12 +36,39 @@ class Kind:
 _COMPUTE: Final = "compute.datumapis.com"
 _NETWORKING: Final = "networking.datumapis.com"
 _QUOTA: Final = "quota.miloapis.com"
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 WORKLOAD: Final = Kind(_COMPUTE, "v1alpha", "workloads", "Workload")
 DEPLOYMENT: Final = Kind(_COMPUTE, "v1alpha", "workloaddeployments", "WorkloadDeployment")
 INSTANCE: Final = Kind(_COMPUTE, "v1alpha", "instances", "Instance")
+AUTOSCALER: Final = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False)
 EVENT: Final = Kind("", "v1", "events", "Event")
+POD: Final = Kind("", "v1", "pods", "Pod")
+SECRET: Final = Kind("", "v1", "secrets", "Secret")
+CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
+RESOURCE_QUOTA: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
+NODE: Final = Kind("", "v1", "nodes", "Node", is_namespaced=False)
+CLUSTER_ROLE: Final = Kind(_RBAC, "v1", "clusterroles", "ClusterRole", is_namespaced=False)
+CLUSTER_ROLE_BINDING: Final = Kind(
+    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False
+)
+ADMISSION_POLICY: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    is_namespaced=False,
+)
+ADMISSION_POLICY_BINDING: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    is_namespaced=False,
+)
+RESOURCE_BINDING: Final = Kind("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding")
+WORK: Final = Kind("work.karmada.io", "v1alpha1", "works", "Work")
 LEASE: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 DEFINITION: Final = Kind(
     "apiextensions.k8s.io",
@@ -55,6 +82,13 @@ CLUSTER: Final = Kind("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", i
 PROJECT: Final = Kind(
     "resourcemanager.miloapis.com", "v1alpha1", "projects", "Project", is_namespaced=False
 )
+SUSPENSION: Final = Kind(
+    "resourcemanager.miloapis.com",
+    "v1alpha1",
+    "projectsuspensions",
+    "ProjectSuspension",
+    is_namespaced=False,
+)
 CLAIM: Final = Kind(_QUOTA, "v1alpha1", "resourceclaims", "ResourceClaim")
 GRANT: Final = Kind(_QUOTA, "v1alpha1", "resourcegrants", "ResourceGrant")
 BUCKET: Final = Kind(_QUOTA, "v1alpha1", "allowancebuckets", "AllowanceBucket")
@@ -67,13 +101,26 @@ KINDS: Final = (
     WORKLOAD,
     DEPLOYMENT,
     INSTANCE,
+    AUTOSCALER,
     NAMESPACE,
     EVENT,
+    POD,
+    SECRET,
+    CONFIG_MAP,
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
+    RESOURCE_BINDING,
+    WORK,
+    RESOURCE_QUOTA,
+    NODE,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
     LEASE,
     DEFINITION,
     POLICY,
     CLUSTER,
     PROJECT,
+    SUSPENSION,
     CLAIM,
     GRANT,
     BUCKET,

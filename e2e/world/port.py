@@ -6,7 +6,7 @@ depend on one of them. Planes, operators and users are addressed by name:
 
 ```
 planes     root · home · hub · one per project and per cell, under its own name
-operators  management · one per cell, under the cell's name
+operators  management · one per cell, under the cell's name · its pod provider (`name_provider`)
 users      tenant (of a project) · admin · any other user name
 ```
 """
@@ -27,6 +27,8 @@ HUB: Final = "hub"
 MANAGEMENT: Final = "management"
 ADMIN: Final = "admin"
 TENANT: Final = "tenant"
+# Has the rights of `deploy/components/diagnostics` on every plane, and no others.
+DIAGNOSER: Final = "person:diagnosing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ DFW: Final = Cell("dfw-1", "DFW")
 ORD: Final = Cell("ord-1", "ORD")
 # The plane of single-cluster mode. It serves every city code.
 SINGLE: Final = Cell("single", "DFW")
+
+
+def name_provider(cell: str) -> str:
+    """The pod provider of a cell, as an operator of backends with pods."""
+    return f"{cell}-provider"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +231,10 @@ class Backend(Protocol):
         """Sets a project's quota to `instances` Instances of the fixture's size."""
         ...
 
+    def running(self, cell: str) -> frozenset[str]:
+        """UIDs of the Instances that the provider of a cell runs."""
+        ...
+
     async def set_networking(self, cell: str, options: NetworkOptions) -> None: ...
 
     async def uninstall_networking(self, plane: str) -> None: ...
@@ -236,6 +247,14 @@ class Backend(Protocol):
 
     async def decommission(self, *arguments: str) -> CommandResult:
         """Runs `compute-cell-operator decommission` under role G."""
+        ...
+
+    async def diagnose(
+        self, words: Sequence[str], contexts: Sequence[str], user: str
+    ) -> CommandResult:
+        """Runs `kubectl compute` with a kubeconfig that has a context of that user for each of the
+        planes; the first one is the current one.
+        """
         ...
 
 
@@ -269,6 +288,12 @@ class HasPods(Protocol):
         """Power-cycles the operator's node."""
         ...
 
+    async def silence_node(self, operator: str) -> None:
+        """Stops the kubelet of the operator's node until `wake_node`; containers run on."""
+        ...
+
+    async def wake_node(self, operator: str) -> None: ...
+
     async def exhaust_memory(self, operator: str) -> str:
         """Uses up the container's memory limit; returns the reason of its termination."""
         ...
@@ -278,6 +303,35 @@ class HasPods(Protocol):
         ...
 
     async def rotate_tokens(self, operator: str) -> None: ...
+
+    async def ask(self, address: str) -> str:
+        """What a container of an Instance answers by HTTP; empty where none answers."""
+        ...
+
+    async def kill_container(self, cell: str, container: str) -> None:
+        """Kills the processes of a container, as the kernel does to one that it has to end."""
+        ...
+
+    def count_processes(self, cell: str, container: str) -> int:
+        """Processes of a container, by the container id in its Pod's status."""
+        ...
+
+
+@runtime_checkable
+class HasAutoscalers(Protocol):
+    """Operations of backends that simulate the controller of HorizontalPodAutoscalers."""
+
+    def start_autoscalers(self, cell: str) -> None:
+        """Starts it in a cell; without it, a scenario writes `/scale` in its place."""
+        ...
+
+    def set_load(self, cell: str, deployment: str, replicas: int) -> None:
+        """How many replicas the load of a deployment asks for, in every namespace."""
+        ...
+
+    def set_pod_metrics(self, cell: str, *, is_up: bool) -> None:
+        """Whether the cell serves the metrics of its Pods."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ this module only, so that they cannot depend on a backend.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -29,16 +29,19 @@ from e2e.world.documents import (
     a_hub_instance,
     a_namespace,
     a_placement,
+    a_suspension,
     a_template,
     a_workload,
     an_instance,
 )
 from e2e.world.handles import Limit, Operator, Plane, RefusedError, merge_of, within
 from e2e.world.kinds import (
+    AUTOSCALER,
     BINDING,
     BUCKET,
     CLAIM,
     CLUSTER,
+    CONFIG_MAP,
     DEFINITION,
     DEPLOYMENT,
     EVENT,
@@ -47,9 +50,16 @@ from e2e.world.kinds import (
     LOCATION,
     NAMESPACE,
     NETWORK,
+    NODE,
+    POD,
     POLICY,
     PROJECT,
+    RESOURCE_BINDING,
+    RESOURCE_QUOTA,
+    SECRET,
     SUBNET_CLAIM,
+    SUSPENSION,
+    WORK,
     WORKLOAD,
     Kind,
 )
@@ -78,6 +88,7 @@ from e2e.world.objects import (
 from e2e.world.port import (
     ADMIN,
     DFW,
+    DIAGNOSER,
     HOME,
     HUB,
     MANAGEMENT,
@@ -89,10 +100,12 @@ from e2e.world.port import (
     Backend,
     Cell,
     CommandResult,
+    HasAutoscalers,
     HasPods,
     Needs,
     NetworkOptions,
     ObjectVersion,
+    name_provider,
 )
 from e2e.world.recorded.loading import RecordingLoader, RecordingTargets
 from e2e.world.recorded.reading import DELETING, PROJECT_PLANE, RUNNING, read_recording
@@ -101,14 +114,17 @@ from e2e.world.recorded.renaming import Renaming
 # Everything that scenarios may import.
 __all__ = [
     "ADMIN",
+    "AUTOSCALER",
     "BINDING",
     "BUCKET",
     "CLAIM",
     "CLUSTER",
+    "CONFIG_MAP",
     "DEFINITION",
     "DELETING",
     "DEPLOYMENT",
     "DFW",
+    "DIAGNOSER",
     "EVENT",
     "HOME",
     "HUB",
@@ -119,14 +135,20 @@ __all__ = [
     "MANAGEMENT",
     "NAMESPACE",
     "NETWORK",
+    "NODE",
     "ORD",
+    "POD",
     "POLICY",
     "PROJECT",
+    "RESOURCE_BINDING",
+    "RESOURCE_QUOTA",
     "ROOT",
     "RUNNING",
+    "SECRET",
     "SINGLE",
     "SUBNET_CLAIM",
     "TENANT",
+    "WORK",
     "WORKLOAD",
     "AuditedRequest",
     "Cell",
@@ -161,6 +183,7 @@ __all__ = [
     "labels_of",
     "merge_of",
     "name_of",
+    "name_provider",
     "number_at",
     "object_at",
     "objects_at",
@@ -208,6 +231,13 @@ class World:
         """Disruptions of pods and nodes, on backends that run operators as pods."""
         if not isinstance(self.backend, HasPods):
             raise LookupError(f"operators are no pods on {self.backend.name!r}")
+        return self.backend
+
+    @property
+    def autoscalers(self) -> HasAutoscalers:
+        """Load and metrics, on backends that simulate the controller of autoscalers."""
+        if not isinstance(self.backend, HasAutoscalers):
+            raise LookupError(f"autoscalers are not simulated on {self.backend.name!r}")
         return self.backend
 
     @property
@@ -365,6 +395,34 @@ class World:
     async def grant(self, instances: int, *, project: Plane | None = None) -> None:
         """Sets a project's quota to `instances` Instances of the fixture's size."""
         await self.backend.set_grant((project or self.project).name, instances)
+
+    async def suspend(self, project: Plane | None = None) -> None:
+        """The platform suspends a project; from then on its plane refuses creates and updates."""
+        name = (project or self.project).name
+        await self.root.create(a_suspension(name))
+        await self.eventually(lambda: self._expect_suspended(name, "True"))
+
+    async def resume(self, project: Plane | None = None) -> None:
+        name = (project or self.project).name
+        await self.root.delete(SUSPENSION, name)
+        await self.eventually(lambda: self._expect_suspended(name, "False"))
+
+    async def _expect_suspended(self, project: str, status: str) -> None:
+        shown = condition_of(await self.root.get(PROJECT, project), "Suspended")
+        if shown.status != status:
+            raise AssertionError(f"Project {project}: Suspended is {shown.status!r}")
+
+    # --- kubectl compute -------------------------------------------------------------------------
+
+    async def compute(
+        self, *words: str, contexts: Sequence[str] | None = None, user: str = DIAGNOSER
+    ) -> CommandResult:
+        """Runs `kubectl compute` in the scenario's namespace of the first project; by default with
+        contexts for all planes.
+        """
+        others = (HUB, *(cell.name for cell in self.needs.cells)) if contexts is None else contexts
+        given = (*words, "-n", self.project.namespace)
+        return await self.backend.diagnose(given, (self.project.name, *others), user)
 
     # --- failure messages ------------------------------------------------------------------------
 

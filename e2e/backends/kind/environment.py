@@ -11,6 +11,7 @@ from e2e.backends.pods.backend import PodBackend
 from e2e.backends.pods.environment import (
     CELL_PART,
     MANAGEMENT_PART,
+    PROVIDER_PART,
     PodEnvironment,
     images_of_planes,
 )
@@ -25,6 +26,7 @@ class KindEnvironment(PodEnvironment):
     # kind enforces NetworkPolicies, and the shipped ones do not allow the ports of fault links.
     management_part = replace(MANAGEMENT_PART, components=())
     cell_part = replace(CELL_PART, components=())
+    provider_part = replace(PROVIDER_PART, components=())
 
     def __init__(self, options: EnvironmentOptions | None = None) -> None:
         self.clusters = KindClusters(images_of_planes())

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 from compute_api_types.wire import JsonObject
 from e2e.backends.pods import disruptions
 from e2e.backends.pods.environment import PodEnvironment
+from e2e.backends.pods.instances.asking import ask
 from e2e.backends.pods.overlay import SYSTEM
 from e2e.backends.pods.replicas import PodReplicas
 from e2e.backends.real.backend import RealBackend
@@ -60,6 +64,12 @@ class PodBackend(RealBackend):
     async def reboot_node(self, operator: str) -> None:
         await self.environment.background_loop.do(self._of(operator).reboot_node())
 
+    async def silence_node(self, operator: str) -> None:
+        os.kill(self._of(operator).config.node.pid_of("kubelet"), signal.SIGSTOP)
+
+    async def wake_node(self, operator: str) -> None:
+        os.kill(self._of(operator).config.node.pid_of("kubelet"), signal.SIGCONT)
+
     async def exhaust_memory(self, operator: str) -> str:
         return await self.environment.background_loop.do(
             disruptions.exhaust_memory(self._of(operator))
@@ -69,6 +79,19 @@ class PodBackend(RealBackend):
         await self.environment.background_loop.do(
             disruptions.expire_token(self._of(operator), plane)
         )
+
+    async def ask(self, address: str) -> str:
+        return await ask(address)
+
+    async def kill_container(self, cell: str, container: str) -> None:
+        self.last_act = self.now()
+        node = self._stack.pod_replicas(cell).config.node
+        for pid in node.pids_of_container(container):
+            os.kill(pid, signal.SIGKILL)
+
+    def count_processes(self, cell: str, container: str) -> int:
+        node = self._stack.pod_replicas(cell).config.node
+        return len(node.pids_of_container(container)) if container else 0
 
     async def rotate_tokens(self, operator: str) -> None:
         await self.environment.background_loop.do(

@@ -21,6 +21,8 @@ CORE: Final = frozenset(
         "test_a_whole_life_meets_no_refusal",  # E-42
         "test_invalid_workloads_are_refused_and_valid_ones_admitted",  # E-44
         "test_a_workload_lives_its_life_on_one_plain_cluster",  # E-45
+        "test_containers_answer_in_two_cities_and_a_deletion_leaves_none",  # E-P01
+        "test_a_wrong_image_is_reported_and_the_right_one_runs",  # E-P02
     }
 )
 SCENARIOS: Final = "scenarios"

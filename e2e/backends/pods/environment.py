@@ -37,8 +37,9 @@ from e2e.harness.deploy.shipped import merge_over, shipped_configuration
 from e2e.harness.node.nodes import Nodes, announce
 from e2e.harness.planes.identities import a_cell_operator
 from e2e.harness.stack.stack import Options
+from e2e.world.documents import INSTANCE_TYPE
 from e2e.world.objects import object_at, objects_at, text_at
-from e2e.world.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell
+from e2e.world.port import HOME, HUB, MANAGEMENT, ROOT, SINGLE, Cell, Needs, name_provider
 
 IMAGES: Final = DEPLOY.parent / ".images"
 MANAGEMENT_PART: Final = OverlayOperator(
@@ -53,6 +54,19 @@ CELL_PART: Final = OverlayOperator(
     ("components/network-policy/cell",),
     "components/high-availability/cell",
 )
+PROVIDER_PART: Final = OverlayOperator(
+    programs.POD_PROVIDER,
+    "compute-pod-provider-config",
+    ("components/network-policy/pod-provider",),
+    "components/high-availability/pod-provider",
+    resource="pod-provider/operator",
+)
+# What an instance type is given on nodes that share one machine, and a stop without long waits.
+PROVIDER_SETTINGS: Final[JsonObject] = {
+    "sizes": {INSTANCE_TYPE: {"cpu": "50m", "memory": "64Mi"}},
+    "pods": {"terminationGracePeriod": "2s"},
+}
+INSTANCE_IMAGES: Final = IMAGES / "instances" / "image.tar"
 WEBHOOK_SERVICE: Final = "compute-webhook"
 WEBHOOK_PORT: Final = 443
 
@@ -63,9 +77,10 @@ def archive_of(program: str) -> Path:
 
 def images_of_planes() -> dict[str, tuple[Path, ...]]:
     """The image archives on the node of each plane that runs pods."""
-    management, cell = archive_of(programs.MANAGEMENT), archive_of(programs.CELL)
-    own = {HOME: (management,), **{one.name: (cell,) for one in CELLS}}
-    return {**own, SINGLE.name: (management, cell)}
+    management = archive_of(programs.MANAGEMENT)
+    cell = (archive_of(programs.CELL), archive_of(programs.POD_PROVIDER), INSTANCE_IMAGES)
+    own = {HOME: (management,), **{one.name: cell for one in CELLS}}
+    return {**own, SINGLE.name: (management, *cell)}
 
 
 class PodEnvironment(RealEnvironment):
@@ -74,6 +89,7 @@ class PodEnvironment(RealEnvironment):
     # The overlay of each operator.
     management_part = MANAGEMENT_PART
     cell_part = CELL_PART
+    provider_part = PROVIDER_PART
     # NSO's own five seconds are covered on `real`; here every scenario would wait them for its
     # first Instance.
     network_retry = timedelta(milliseconds=500)
@@ -105,12 +121,18 @@ class PodEnvironment(RealEnvironment):
 
     def _make_overlays(self) -> dict[str, Overlay]:
         own = self.planes.run_folder.path / "overlays"
-        both = (self.management_part, self.cell_part)
+        in_cell = (self.cell_part, self.provider_part)
+        in_single = (self.management_part, self.cell_part, self._single_provider_part)
         return {
             HOME: Overlay(own / HOME, "management", (self.management_part,)),
-            **{cell.name: Overlay(own / cell.name, "cell", (self.cell_part,)) for cell in CELLS},
-            SINGLE.name: Overlay(own / SINGLE.name, "single-cluster", both),
+            **{cell.name: Overlay(own / cell.name, "cell", in_cell) for cell in CELLS},
+            SINGLE.name: Overlay(own / SINGLE.name, "single-cluster", in_single),
         }
+
+    @property
+    def _single_provider_part(self) -> OverlayOperator:
+        """The overlay of a single cluster has the provider already."""
+        return replace(self.provider_part, resource="")
 
     async def _apply_some(self, plane: str, wanted: set[tuple[str, str]]) -> None:
         async with self.planes.plane(plane).client() as client:
@@ -194,11 +216,32 @@ class PodEnvironment(RealEnvironment):
             settings: JsonObject = {"cell": {"name": cell.name, "cityCode": cell.city}}
             config = self._pod_config(cell.name, cell.name, self.cell_part, shipped)
             configs.append(replace(config, configuration=merge_over(shipped, settings)))
+            configs.append(self._provider_config(cell.name, "pod-provider", self.provider_part))
+        single = self._single_provider_part
+        configs.append(self._provider_config(SINGLE.name, "single-cluster", single))
         both = ((SINGLE_MANAGEMENT, self.management_part), (SINGLE.name, self.cell_part))
         for operator, part in both:
             shipped = shipped_configuration("single-cluster", part.config)
             configs.append(self._pod_config(operator, SINGLE.name, part, shipped))
         return {config.operator: PodReplicas(config) for config in configs}
+
+    def _provider_config(self, cell: str, overlay: str, part: OverlayOperator) -> PodReplicaConfig:
+        shipped = shipped_configuration(overlay, part.config)
+        config = self._pod_config(name_provider(cell), cell, part, shipped)
+        return replace(config, configuration=merge_over(shipped, PROVIDER_SETTINGS))
+
+    @override
+    def _start_provider(self, cell: str) -> None:
+        """The pod provider is a Deployment of the cell."""
+
+    @override
+    def _arrange_other(self, name: str, needs: Needs) -> tuple[int, JsonObject]:
+        """A pod provider runs as its cell's operator does, and where that is stopped too: what
+        runs is torn down by it.
+        """
+        overrides: JsonObject = dict(needs.settings.get(name, {}))
+        is_single = name == name_provider(SINGLE.name)
+        return (int(needs.is_single) if is_single else max(needs.replicas, 1)), overrides
 
     def _pod_config(
         self, operator: str, plane: str, part: OverlayOperator, shipped: JsonObject

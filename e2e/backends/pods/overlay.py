@@ -46,6 +46,9 @@ class OverlayOperator:
     components: tuple[str, ...]
     # Included only with more than one replica, as a user would do.
     high_availability: str
+    # Beside the base, where that does not have it. Not a component: what a component generates
+    # cannot be replaced by the kustomization that includes it.
+    resource: str = ""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,7 @@ class Overlay:
         return {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [self._beside(self.base)],
+            "resources": [self._beside(one) for one in self._resources()],
             "components": [self._beside(one) for one in self._components()],
             "images": [
                 {
@@ -98,6 +101,9 @@ class Overlay:
     def _beside(self, folder: str) -> str:
         # Resolved, because kustomize resolves `..` from the real path of its folder.
         return os.path.relpath((DEPLOY / folder).resolve(), self.folder.resolve())
+
+    def _resources(self) -> list[str]:
+        return [self.base, *(part.resource for part in self.parts if part.resource)]
 
     def _components(self) -> list[str]:
         components = [component for part in self.parts for component in part.components]

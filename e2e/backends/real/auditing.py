@@ -17,7 +17,7 @@ from typing import Final
 import orjson
 
 from compute_api_types.wire import JsonValue
-from e2e.harness.planes.identities import CELL_AT_HOME
+from e2e.harness.planes.identities import CELL_AT_HOME, PROVIDER_AT_HOME
 from e2e.harness.planes.identities import MANAGEMENT as MANAGEMENT_IDENTITY
 from e2e.world.objects import (
     name_of,
@@ -28,7 +28,7 @@ from e2e.world.objects import (
     texts_at,
     version_of,
 )
-from e2e.world.port import MANAGEMENT, AuditedRequest
+from e2e.world.port import MANAGEMENT, AuditedRequest, name_provider
 
 USER_AGENT_PREFIX: Final = "scenario/"
 CELL_PREFIX: Final = "compute:cell:"
@@ -57,7 +57,8 @@ rules:
 
 def render_policy(cells: list[str]) -> str:
     """The audit policy of a stack that runs scenarios."""
-    users = [MANAGEMENT_IDENTITY.user, CELL_AT_HOME.user, *(f"{CELL_PREFIX}{one}" for one in cells)]
+    at_home = (MANAGEMENT_IDENTITY, CELL_AT_HOME, PROVIDER_AT_HOME)
+    users = [*(one.user for one in at_home), *(f"{CELL_PREFIX}{one}" for one in cells)]
     return _WHOLE.replace("USERS", ", ".join(f'"{user}"' for user in users))
 
 
@@ -150,6 +151,8 @@ class AuditLogs:
             return MANAGEMENT
         if user == CELL_AT_HOME.user:
             return plane
+        if user == PROVIDER_AT_HOME.user:
+            return name_provider(plane)
         if user.startswith(CELL_PREFIX) and user.removeprefix(CELL_PREFIX) in self._cells:
             return user.removeprefix(CELL_PREFIX)
         is_user = ":" in user and not user.startswith("system:")

@@ -19,6 +19,7 @@ import orjson
 from compute_api_types.wire import JsonObject
 from e2e.backends.real.auditing import AuditEntry
 from e2e.backends.real.decommissioning import run_decommission
+from e2e.backends.real.diagnosing import run_diagnosis
 from e2e.backends.real.environment import (
     AMPLE,
     CELLS,
@@ -360,6 +361,9 @@ class RealBackend:
         async with self.environment.planes.plane(project).client() as client:
             await client.apply(a_grant(project, instances))
 
+    def running(self, cell: str) -> frozenset[str]:
+        return frozenset(self.environment.external.providers[cell].pods)
+
     async def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self._act()
         self.environment.external.set_networking(cell, options)
@@ -402,3 +406,8 @@ class RealBackend:
     async def decommission(self, *arguments: str) -> CommandResult:
         self._act()
         return await run_decommission(self.environment, arguments)
+
+    async def diagnose(
+        self, words: Sequence[str], contexts: Sequence[str], user: str
+    ) -> CommandResult:
+        return await run_diagnosis(self.environment, words, contexts, user)

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from typing import Final
 
+from compute_api_types import names
 from compute_api_types.wire import JsonObject
 from e2e.backends.real import installing, programs
 from e2e.backends.real.environment import DECOMMISSIONER, RealEnvironment
@@ -60,6 +61,8 @@ async def _bind(planes: RealPlanes) -> None:
     for plane, role in ROLES.items():
         async with planes.plane(plane).client() as client:
             await client.apply(_binding(role))
+    async with planes.plane(HUB).client() as client:
+        await client.apply(_lease_binding())
     # Projects cache a refusal for a second (neighbours.md 4.5).
     await asyncio.sleep(1.5)
 
@@ -68,6 +71,8 @@ async def _unbind(planes: RealPlanes) -> None:
     for plane, role in ROLES.items():
         async with planes.plane(plane).client() as client:
             await _delete(client, _binding(role))
+    async with planes.plane(HUB).client() as client:
+        await _delete(client, _lease_binding())
 
 
 async def _delete(client: PlaneClient, document: JsonObject) -> None:
@@ -82,3 +87,11 @@ def _binding(role: str) -> JsonObject:
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": DECOMMISSIONER.user}],
     }
+
+
+def _lease_binding() -> JsonObject:
+    """Of the role for the cell's Lease, in its namespace alone."""
+    binding = _binding(ROLES[HUB])
+    role: JsonObject = {"apiGroup": RBAC, "kind": "Role", "name": ROLES[HUB]}
+    metadata: JsonObject = {"name": NAME, "namespace": names.CELL_LEASES}
+    return {**binding, "kind": "RoleBinding", "metadata": metadata, "roleRef": role}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.provider import ProviderOptions
+from compute_sim_planes.pod_life import ProviderOptions
 from e2e.backends.real import installing, programs
 from e2e.backends.real.auditing import AuditLogs, render_policy
 from e2e.backends.real.background_loop import BackgroundLoop
@@ -44,7 +44,7 @@ from e2e.harness.stack.stack import Options, RealPlanes
 from e2e.world.documents import a_grant, a_location
 from e2e.world.kinds import CLUSTER, PROJECT
 from e2e.world.objects import object_at, text_at
-from e2e.world.port import DFW, HOME, HUB, MANAGEMENT, ORD, ROOT, SINGLE, Cell, Needs
+from e2e.world.port import DFW, DIAGNOSER, HOME, HUB, MANAGEMENT, ORD, ROOT, SINGLE, Cell, Needs
 
 CELLS: Final = (DFW, ORD)
 # The management operator has its own cluster, so that its home rights differ from those in Milo.
@@ -99,7 +99,7 @@ class RealEnvironment:
         names = [cell.name for cell in CELLS]
         return Options(
             rates=self._environment_options.rates,
-            identities=(*IDENTITIES, SCRAPER, DECOMMISSIONER),
+            identities=(*IDENTITIES, SCRAPER, DECOMMISSIONER, Identity(DIAGNOSER)),
             audit_policy=render_policy(names) if self._environment_options.is_audited_whole else "",
             folder=self._environment_options.folder,
         )
@@ -275,10 +275,14 @@ class RealEnvironment:
         self.recorder.watch(HUB, self.clients.of(HUB, RECORDER), ON_HUB)
         for cell in CELLS:
             self.recorder.watch(cell.name, self.clients.of(cell.name, RECORDER), ON_CELL)
-            self.external.start_provider(cell.name)
+            self._start_provider(cell.name)
             self.external.start_networking(cell.name)
         self.recorder.watch(SINGLE.name, self.clients.of(SINGLE.name, RECORDER), ON_SINGLE)
-        self.external.start_provider(SINGLE.name)
+        self._start_provider(SINGLE.name)
+
+    def _start_provider(self, cell: str) -> None:
+        """Starts the simulated provider, where no other runs Instances."""
+        self.external.start_provider(cell)
 
     # --- projects --------------------------------------------------------------------------------
 
@@ -348,21 +352,29 @@ class RealEnvironment:
         wanted = derive_arrangement(needs)
         # One after another, so that they do not slow each other's start.
         for name, operator_replicas in self.replicas.items():
-            if operator_replicas.arrangement == wanted[name]:
+            replicas, overrides = wanted.get(name) or self._arrange_other(name, needs)
+            if operator_replicas.arrangement == (replicas, overrides):
                 continue
-            replicas, overrides = wanted[name]
             if replicas:
                 await operator_replicas.start(replicas, overrides)
             else:
                 await operator_replicas.stop()
 
+    def _arrange_other(self, name: str, needs: Needs) -> tuple[int, JsonObject]:
+        """Replicas and overrides of an operator that only some backends have."""
+        raise LookupError(f"{name} has no arrangement for {needs}")
+
 
 def derive_arrangement(needs: Needs) -> dict[str, tuple[int, JsonObject]]:
     """Replicas and setting overrides of each operator for a scenario."""
     nothing: JsonObject = {}
-    alone = (int(needs.is_single), nothing)
-    wanted = {SINGLE_MANAGEMENT: alone, SINGLE.name: alone}
-    wanted[MANAGEMENT] = (needs.replicas, dict(needs.settings.get(MANAGEMENT, {})))
+    of_management: JsonObject = dict(needs.settings.get(MANAGEMENT, {}))
+    # Settings are for the management operator that the scenario is about.
+    wanted = {
+        SINGLE_MANAGEMENT: (int(needs.is_single), of_management if needs.is_single else nothing),
+        SINGLE.name: (int(needs.is_single), nothing),
+        MANAGEMENT: (needs.replicas, nothing if needs.is_single else of_management),
+    }
     named = {cell.name: cell for cell in needs.cells}
     for cell in CELLS:
         overrides: JsonObject = dict(needs.settings.get(cell.name, {}))

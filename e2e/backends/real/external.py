@@ -16,7 +16,8 @@ from typing import Final
 from compute_sim_planes.client.http import HttpTransport
 from compute_sim_planes.client.rest import Client
 from compute_sim_planes.networking import NetworkServices, NsoOptions
-from compute_sim_planes.provider import Provider, ProviderOptions
+from compute_sim_planes.pod_life import ProviderOptions
+from compute_sim_planes.provider import Provider
 from compute_sim_planes.time.sources import SystemClock
 from e2e.backends.network_delivery import NetworkDelivery
 from e2e.harness.planes.identities import Identity

@@ -26,8 +26,8 @@ from e2e.oracles.layout import Layout
 from e2e.oracles.orphans import no_orphans
 from e2e.oracles.ownership import ownership_in
 from e2e.oracles.tenancy import tenancy
-from e2e.world.kinds import KINDS
-from e2e.world.objects import text_at
+from e2e.world.kinds import INSTANCE, KINDS
+from e2e.world.objects import text_at, value_at
 from e2e.world.port import MANAGEMENT, AuditedRequest
 
 OPERATORS: Final = frozenset({MANAGEMENT, *(cell.name for cell in CELLS)})
@@ -64,6 +64,7 @@ def find_violations(backend: RealBackend) -> list[str]:
     return [
         *(str(one) for one in violations if not (lost and one.message.startswith(lost))),
         *(f"S1: {shown(one.audited)}" for one in refusals(backend.entries())),
+        *traces_of_kopf(changed),
         *(
             f"provider of {cell}: {violation}"
             for cell, provider in backend.environment.external.providers.items()
@@ -162,6 +163,21 @@ def _request(number: int, entry: AuditEntry, commits: tuple[Commit, ...]) -> Req
 
 
 # --- over all scenarios ---------------------------------------------------------------------------
+
+
+def traces_of_kopf(changed: Iterable[RecordedVersion]) -> list[str]:
+    """PP-06: Instances on which kopf has stored anything. The field manager of its finalizer is
+    named after it and is no such thing.
+    """
+    traces: list[str] = []
+    for one in changed:
+        if one.kind is not INSTANCE or b"kopf" not in one.after:
+            continue
+        document: JsonValue = json.loads(one.after)
+        stored = [value_at(document, "metadata", "annotations"), value_at(document, "status")]
+        if "kopf" in json.dumps(stored):
+            traces.append(f"PP-06: Instance {one.key} on {one.plane} has something of kopf")
+    return traces
 
 
 def refusals(entries: Iterable[AuditEntry]) -> list[AuditEntry]:

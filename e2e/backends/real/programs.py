@@ -16,6 +16,7 @@ from e2e.harness.errors import PlanesError
 
 TREE: Final = Path(__file__).parents[3]
 MANAGEMENT: Final = "compute-management-operator"
+POD_PROVIDER: Final = "compute-pod-provider"
 CELL: Final = "compute-cell-operator"
 _FOLDERS: Final = {MANAGEMENT: "management-operator", CELL: "cell-operator"}
 _SIBLINGS: Final = {

@@ -21,6 +21,7 @@ from compute_sim_planes.karmada.policies.admission import karmada_amendments
 from compute_sim_planes.time.clock import VirtualClock
 from e2e.backends.sim import blueprints, rights
 from e2e.backends.sim.decommissioning import run_decommission
+from e2e.backends.sim.diagnosing import run_diagnosis
 from e2e.backends.sim.external import SimExternalControllers
 from e2e.backends.sim.planes import SimPlanes
 from e2e.backends.sim.processes import Process, ProcessContext
@@ -85,6 +86,7 @@ class SimBackend:
         self.acts = [clock.now()]
         self.by_hand: set[str] = set()
         self.lost: set[str] = set()
+        self._cut_members: set[str] = set()
         projects = (SINGLE.name,) if needs.is_single else PROJECTS[: needs.projects]
         self._places = tuple(ProjectNamespace(project, NAMESPACE) for project in projects)
 
@@ -311,10 +313,12 @@ class SimBackend:
 
     async def cut_member(self, cell: str) -> None:
         self._act()
+        self._cut_members.add(cell)
         self.external.karmada.cut(cell)
 
     async def heal_member(self, cell: str) -> None:
         self._act()
+        self._cut_members.discard(cell)
         self.external.karmada.heal(cell)
 
     # external systems ----------------------------------------------------------------------------
@@ -332,6 +336,21 @@ class SimBackend:
         self._act()
         wanted = a_grant(project, instances)
         await apply_manifests(self.planes.at(project).connect(), [wanted])
+
+    def running(self, cell: str) -> frozenset[str]:
+        return frozenset(self.external.providers[cell].pods)
+
+    def start_autoscalers(self, cell: str) -> None:
+        self._act()
+        self.external.start_autoscalers(cell)
+
+    def set_load(self, cell: str, deployment: str, replicas: int) -> None:
+        self._act()
+        self.external.autoscalers[cell].loads[deployment] = replicas
+
+    def set_pod_metrics(self, cell: str, *, is_up: bool) -> None:
+        self._act()
+        self.external.autoscalers[cell].has_metrics = is_up
 
     async def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self._act()
@@ -368,3 +387,9 @@ class SimBackend:
     async def decommission(self, *arguments: str) -> CommandResult:
         self._act()
         return await run_decommission(self.planes, *arguments)
+
+    async def diagnose(
+        self, words: Sequence[str], contexts: Sequence[str], user: str
+    ) -> CommandResult:
+        cut = frozenset(self._cut_members)
+        return await run_diagnosis(self.planes, words, contexts, user=user, cut_members=cut)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compute_api_types import labels
+from compute_api_types import labels, names
 from compute_api_types.wire import JsonObject
 from compute_cell_operator.decommission.command import (
     CONTROLLER,
@@ -36,7 +36,11 @@ from e2e.world.port import HUB, CommandResult
 USER_AGENT_PREFIX: Final = "person:decommissioning"
 ROLES: Final = {"hub": "compute-cell-decommission", "root": "compute-cell-decommission-quota"}
 _FILES: Final = ("--hub-kubeconfig", "hub", "--quota-kubeconfig", "quota")
-_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/decommissioning"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_BINDINGS: Final = f"/apis/{_GROUP}/v1/clusterrolebindings/decommissioning"
+_LEASE_BINDINGS: Final = (
+    f"/apis/{_GROUP}/v1/namespaces/{names.CELL_LEASES}/rolebindings/decommissioning"
+)
 
 
 async def run_decommission(planes: SimPlanes, *arguments: str) -> CommandResult:
@@ -45,6 +49,7 @@ async def run_decommission(planes: SimPlanes, *arguments: str) -> CommandResult:
     places = {"hub": planes.at(HUB), "root": planes.milo.planes.root}
     for side, plane in places.items():
         await apply_manifests(plane.connect(), [_binding(ROLES[side])])
+    await apply_manifests(places["hub"].connect(), [_lease_binding()])
     lines: list[str] = []
     quota = _open_quota(planes)
     try:
@@ -53,7 +58,8 @@ async def run_decommission(planes: SimPlanes, *arguments: str) -> CommandResult:
     finally:
         await quota.aclose()
         for plane in places.values():
-            await _unbind(plane)
+            await _unbind(plane, _BINDINGS)
+        await _unbind(places["hub"], _LEASE_BINDINGS)
     return CommandResult(int(code), "\n".join(lines))
 
 
@@ -81,16 +87,23 @@ def _open_quota(planes: SimPlanes) -> QuotaClient:
 
 
 def _binding(role: str) -> JsonObject:
-    group = "rbac.authorization.k8s.io"
     return {
-        "apiVersion": f"{group}/v1",
+        "apiVersion": f"{_GROUP}/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "decommissioning"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER_AGENT_PREFIX}],
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": _GROUP, "kind": "User", "name": USER_AGENT_PREFIX}],
     }
 
 
-async def _unbind(plane: Plane) -> None:
-    answer = await plane.connect().request("DELETE", _BINDINGS, {}, None)
+def _lease_binding() -> JsonObject:
+    """Of the role for the cell's Lease, in its namespace alone."""
+    binding = _binding(ROLES["hub"])
+    role: JsonObject = {"apiGroup": _GROUP, "kind": "Role", "name": ROLES["hub"]}
+    metadata: JsonObject = {"name": "decommissioning", "namespace": names.CELL_LEASES}
+    return {**binding, "kind": "RoleBinding", "metadata": metadata, "roleRef": role}
+
+
+async def _unbind(plane: Plane, path: str) -> None:
+    answer = await plane.connect().request("DELETE", path, {}, None)
     await answer.close()

@@ -12,6 +12,7 @@ from typing import Final
 
 from compute_api_types import labels
 from compute_sim_planes.api_server.authz.identity import MASTERS, authenticated
+from compute_sim_planes.autoscaling import Autoscalers
 from compute_sim_planes.karmada.options import real_plane_options
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
 from compute_sim_planes.networking import NetworkServices, NsoOptions
@@ -24,8 +25,9 @@ from e2e.world.port import HUB, Cell, NetworkOptions
 
 PROVIDER: Final = authenticated("provider", MASTERS)
 NSO: Final = authenticated("nso", MASTERS)
+AUTOSCALER: Final = authenticated("autoscaler", MASTERS)
 KARMADA: Final = authenticated("karmada", MASTERS)
-EXTERNAL_CONTROLLERS: Final = (PROVIDER.name, NSO.name, KARMADA.name)
+EXTERNAL_CONTROLLERS: Final = (PROVIDER.name, NSO.name, KARMADA.name, AUTOSCALER.name)
 
 
 class SimExternalControllers:
@@ -37,6 +39,7 @@ class SimExternalControllers:
         self._tasks: list[asyncio.Task[None]] = []
         self.providers: dict[str, Provider] = {}
         self.networks: dict[str, NetworkServices] = {}
+        self.autoscalers: dict[str, Autoscalers] = {}
         parts = KarmadaParts(clock, clock.identities, real_plane_options())
         self.karmada = Karmada(planes.transport(HUB, KARMADA), parts)
 
@@ -51,6 +54,11 @@ class SimExternalControllers:
         self._start(provider.run(), f"provider of {cell.name}")
         if has_networking:
             self.start_networking(cell.name)
+
+    def start_autoscalers(self, cell: str) -> None:
+        autoscalers = Autoscalers(self._planes.client(cell, AUTOSCALER), self._clock)
+        self.autoscalers[cell] = autoscalers
+        self._start(autoscalers.run(), f"autoscalers of {cell}")
 
     def start_networking(self, cell: str) -> None:
         client = self._planes.client(cell, NSO)

@@ -7,6 +7,8 @@ shipped roles fails the run. `e2e/harness/deploy/rights.py` reports which rights
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
 
 import orjson
 
@@ -15,8 +17,11 @@ from compute_sim_planes.api_server.authz.identity import MASTERS, User, authenti
 from compute_sim_planes.history import Commit, History, Request
 from e2e.harness.deploy.rights import CELL_USER, MANAGEMENT_USER
 from e2e.harness.deploy.shipped import manifests
-from e2e.world.objects import object_at, objects_at, text_at
+from e2e.world.objects import condition_of, object_at, objects_at, text_at
 from e2e.world.port import MANAGEMENT
+
+WRITES: Final = frozenset({"create", "update", "patch"})
+CACHE_LAG: Final = timedelta(seconds=5)
 
 
 def user_of(operator: str, plane: str) -> User:
@@ -38,19 +43,42 @@ def user_named(user: str) -> User:
 def refusals(history: History, cells: Iterable[str]) -> list[Request]:
     """Requests of operators that were answered 403; there must be none.
 
-    A create in a terminating namespace is answered 403 too and is not counted.
+    A create in a terminating namespace is answered 403 too and is not counted, nor is a write into
+    a suspended project.
     """
     known, terminating = {MANAGEMENT, *cells}, set[tuple[str, str]]()
+    suspended: dict[str, datetime | None] = {}
     refused: list[Request] = []
     for entry in history.entries:
         if isinstance(entry, Commit) and entry.kind == "Namespace":
             _note_namespace(entry, terminating)
+        elif isinstance(entry, Commit) and entry.kind == "Project":
+            _note_project(entry, suspended)
         elif isinstance(entry, Request) and entry.status == 403:
             address = entry.address
             is_late = (address.plane, address.namespace) in terminating
-            if entry.caller.identity in known and not (address.verb == "create" and is_late):
+            is_expected = address.verb == "create" and is_late
+            is_expected |= _is_suspended(entry, suspended)
+            if entry.caller.identity in known and not is_expected:
                 refused.append(entry)
     return refused
+
+
+def _note_project(commit: Commit, suspended: dict[str, datetime | None]) -> None:
+    """Keeps each Project that was suspended, with the time of its resume."""
+    after: JsonObject = orjson.loads(commit.after) if commit.after else {}
+    if condition_of(after, "Suspended").status == "True":
+        suspended[commit.key] = None
+    elif suspended.get(commit.key, commit.at) is None:
+        suspended[commit.key] = commit.at
+
+
+def _is_suspended(request: Request, suspended: dict[str, datetime | None]) -> bool:
+    """Milo refuses by a cache, which may be a moment behind the Project."""
+    if request.address.verb not in WRITES or request.address.plane not in suspended:
+        return False
+    resumed = suspended[request.address.plane]
+    return resumed is None or request.begun - resumed < CACHE_LAG
 
 
 def _note_namespace(commit: Commit, terminating: set[tuple[str, str]]) -> None:

@@ -5,12 +5,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
+import pytest
 
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.history import Request
 from compute_sim_planes.oracles.invariants import field_ownership
 from e2e.backends.real.auditing import AuditEntry
-from e2e.backends.real.oracles import derive_history, error_lines, refusals
+from e2e.backends.real.oracles import (
+    derive_history,
+    error_lines,
+    refusals,
+    traces_of_kopf,
+)
 from e2e.backends.real.recording import RecordedVersion
 from e2e.oracles.layout import Layout
 from e2e.oracles.ownership import ownership_in
@@ -70,6 +76,21 @@ def test_a_version_is_the_work_of_the_first_request_that_names_it() -> None:
 def test_refusals_of_operators_are_found_and_those_of_others_are_not() -> None:
     asked = [a_request(1, "dfw-1", status=403), a_request(1, "tenant", status=403)]
     assert [one.audited.user for one in refusals(asked)] == ["dfw-1"]
+
+
+@pytest.mark.spec("PP-06")
+@pytest.mark.parametrize(
+    ("document", "count"),
+    [
+        ({"metadata": {"annotations": {"kopf.zalando.org/last-handled-configuration": "{}"}}}, 1),
+        ({"metadata": {"name": "web-0"}, "status": {"kopf": {"progress": {}}}}, 1),
+        ({"metadata": {"managedFields": [{"manager": "kopf"}]}, "status": {}}, 0),
+    ],
+)
+def test_what_kopf_stores_on_an_instance_is_a_violation(document: JsonObject, count: int) -> None:
+    after = orjson.dumps(document)
+    version = RecordedVersion(START, "dfw-1", INSTANCE, "ns-1/web-0", 7, b"", after)
+    assert len(traces_of_kopf([version])) == count
 
 
 def test_errors_are_found_beyond_what_a_log_held_before(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from compute_api_types.wire import JsonObject
 from compute_sim_planes.history import Caller, Request
 from compute_sim_planes.request_address import Address
 from e2e.backends.sim.rights import refusals
@@ -36,3 +39,20 @@ def test_a_create_in_a_namespace_that_goes_is_no_missing_right() -> None:
     script.write("tenant", "acme", an_object("Namespace", "shop"))
     refuse(script, "create")
     assert len(refusals(script.history, ())) == 3
+
+
+def test_a_write_into_a_suspended_project_is_no_missing_right() -> None:
+    script = HistoryBuilder()
+
+    def note(status: str) -> None:
+        shown: JsonObject = {"conditions": [{"type": "Suspended", "status": status}]}
+        script.write("milo", "root", an_object("Project", "acme", status=shown))
+
+    note("True")
+    refuse(script, "patch")
+    refuse(script, "get")
+    assert len(refusals(script.history, ())) == 1, "reads pass, so the second is one"
+    note("False")
+    script.clock.passed += timedelta(seconds=10)
+    refuse(script, "patch")
+    assert len(refusals(script.history, ())) == 2

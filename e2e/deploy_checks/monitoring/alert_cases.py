@@ -7,10 +7,14 @@ wrong team.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Final
 
 from e2e.deploy_checks.monitoring import incidents
 from e2e.deploy_checks.monitoring.alert_runs import AlertCase, fired
+from e2e.deploy_checks.monitoring.recording import ScrapeRecording
+from e2e.deploy_checks.monitoring.rules import load_scrape_interval
+from e2e.deploy_checks.monitoring.scraping import ExposedMeasures, parse_exposition
 from e2e.world.scenario import DFW, MANAGEMENT, ORD, Needs, World
 
 QUOTA: Final = Needs(has_quota=True)
@@ -68,7 +72,9 @@ ALERT_CASES: Final = (
         incidents.a_cell_has_no_operator,
         QUOTA,
         {
-            MANAGEMENT: fired("ComputeDeploymentsWithoutCell warning"),
+            MANAGEMENT: fired(
+                "ComputeDeploymentsWithoutCell warning", "ComputeCellHalfHeard warning"
+            ),
             DFW.name: fired("ComputeNoLeader critical"),
         },
     ),
@@ -97,7 +103,9 @@ ALERT_CASES: Final = (
         Needs(cells=(DFW, ORD), has_quota=True, expects_errors=True),
         {
             MANAGEMENT: fired(
-                "ComputeObjectsQuarantined critical", "ComputeObjectsQuarantined warning"
+                "ComputeObjectsQuarantined critical",
+                "ComputeObjectsQuarantined warning",
+                "ComputeCellHalfHeard warning",
             ),
             DFW.name: fired("ComputeNoLeader critical"),
         },
@@ -113,10 +121,21 @@ ALERT_CASES: Final = (
         {MANAGEMENT: fired("ComputeCityAmbiguous critical")},
     ),
     AlertCase(
+        incidents.a_cell_does_not_hear_that_its_project_is_suspended,
+        QUOTA,
+        {
+            MANAGEMENT: fired(
+                "ComputeSuspensionUnconfirmed critical",
+                "ComputeDeploymentsWithoutCell warning",  # the order could not be delivered
+                "ComputeCellHalfHeard warning",
+            )
+        },
+    ),
+    AlertCase(
         incidents.a_cell_takes_slots_of_another,
         BOTH,
         {
-            MANAGEMENT: fired("ComputeMisplacedClaims critical"),
+            MANAGEMENT: fired("ComputeMisplacedClaims critical", "ComputeCellHalfHeard warning"),
             DFW.name: fired("ComputeNoLeader critical"),
         },
     ),
@@ -124,9 +143,46 @@ ALERT_CASES: Final = (
         incidents.a_cell_claims_for_nothing,
         BOTH,
         {
-            MANAGEMENT: fired("ComputeUnbackedClaims warning"),
+            MANAGEMENT: fired("ComputeUnbackedClaims warning", "ComputeCellHalfHeard warning"),
             DFW.name: fired("ComputeNoLeader critical"),
         },
+    ),
+    AlertCase(
+        incidents.a_site_is_not_heard,
+        BOTH,
+        {
+            MANAGEMENT: fired("ComputeCellUnreachable critical"),
+            ORD.name: fired("ComputeNoLeader critical"),
+        },
+    ),
+    AlertCase(
+        incidents.all_sites_are_not_heard,
+        BOTH,
+        {
+            MANAGEMENT: fired("ComputeCellsWithheld critical"),
+            DFW.name: fired("ComputeNoLeader critical"),
+            ORD.name: fired("ComputeNoLeader critical"),
+        },
+    ),
+    AlertCase(
+        incidents.a_site_comes_and_goes,
+        BOTH,
+        {
+            MANAGEMENT: fired("ComputeCellUnreachable critical", "ComputeCellFlapping warning"),
+        },
+        # From the third time on a cell counts as heard only after five minutes of renewals, when
+        # everything else has been at rest for long.
+        breaks=(
+            "(projection) sent update Instance",
+            "(federation) sent update WorkloadDeployment",
+            "(events) sent patch Event",
+            "projection looked at",
+        ),
+    ),
+    AlertCase(
+        incidents.autoscalers_have_no_metrics,
+        QUOTA,
+        {DFW.name: fired("ComputeAutoscalersFailing warning")},
     ),
     AlertCase(
         incidents.a_crowd_vanished_unseen,
@@ -137,6 +193,26 @@ ALERT_CASES: Final = (
         },
     ),
 )
+
+
+# The pod provider runs on kopf and the wall clock and is part of no simulated run: what it counts
+# is counted here, and exposed as it exposes it.
+OF_PROVIDER: Final = fired("ComputeInstancesNotStopping warning")
+
+
+def record_a_pod_that_does_not_end() -> ScrapeRecording:
+    """An hour of a pod provider whose first stuck teardown is counted after ten minutes."""
+    measures, recording = ExposedMeasures("compute-pod-provider"), ScrapeRecording()
+    every = load_scrape_interval()
+    try:
+        for scrape in range(timedelta(hours=1) // every):
+            if scrape == timedelta(minutes=10) // every:
+                measures.count("compute_pod_provider_stuck_teardowns_total")
+            exposed = measures.metrics.render().decode()
+            recording.add(dict(parse_exposition(exposed, "provider")))
+    finally:
+        measures.metrics.shut_down()
+    return recording
 
 
 def case_of(body: Callable[[World], Awaitable[None]]) -> AlertCase:

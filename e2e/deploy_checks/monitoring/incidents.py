@@ -13,10 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import yaml
+
 from compute_api_types import labels
 from compute_operator_kit.process.certificates import ServingCertificate
 from compute_operator_kit.testing.certificates import Authority
 from e2e.backends.sim.backend import SimBackend
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.port import ADMIN, PlaneRequest
 from e2e.world.scenario import (
     CLAIM,
@@ -53,6 +56,7 @@ from e2e.world.scenario import (
 
 MINUTE: Final = 60
 WD: Final = "web"
+AUTOSCALING_ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
 # Its operator has no city setting and accepts every deployment it is given.
 ORD_WITHOUT_CITY: Final = Cell("ord-1", "ORD", has_city_setting=False)
 WEBHOOKS: Final = Kind(
@@ -382,4 +386,78 @@ async def a_crowd_vanished_unseen(world: World) -> None:
     await world.operator_of(DFW).start()
     names = [f"{WD}-{ordinal}" for ordinal in range(CROWD)]
     await world.eventually(lambda: are_ready(project, *names), within(120))
+    await world.sleep(10 * MINUTE)
+
+
+async def a_cell_does_not_hear_that_its_project_is_suspended(world: World) -> None:
+    """Karmada is cut off from the cell before the order, which therefore runs on."""
+    await run(world)
+    await world.backend.cut_member(DFW.name)
+    await world.suspend()
+    await world.sleep(20 * MINUTE)
+    await world.backend.heal_member(DFW.name)
+    await world.sleep(10 * MINUTE)
+    await world.resume()
+    await world.sleep(10 * MINUTE)
+
+
+# --- sites that are not heard ---------------------------------------------------------------------
+
+
+async def _lose_for(world: World, minutes: float, *cells: Cell) -> None:
+    for cell in cells:
+        await world.operator_of(cell).kill()
+        await world.backend.cut_member(cell.name)
+    await world.sleep(minutes * MINUTE)
+    for cell in cells:
+        await world.backend.heal_member(cell.name)
+        await world.operator_of(cell).start()
+
+
+async def a_site_is_not_heard(world: World) -> None:
+    """Both witnesses lose one of two cells for ten minutes."""
+    await run(world, WD, "ORD")
+    await _lose_for(world, 10, ORD)
+    await world.eventually(lambda: are_ready(world.project, f"{WD}-0"), within(120))
+    await world.sleep(10 * MINUTE)
+
+
+async def all_sites_are_not_heard(world: World) -> None:
+    """Both witnesses lose both cells for ten minutes, and no user reads anything."""
+    await run(world, WD, "ORD")
+    await _lose_for(world, 10, DFW, ORD)
+    await world.sleep(10 * MINUTE)
+    await are_ready(world.project, f"{WD}-0")
+
+
+async def a_site_comes_and_goes(world: World) -> None:
+    """Both witnesses lose a cell six times within an hour, for two minutes each."""
+    await run(world, WD, "ORD")
+    for _ in range(6):
+        await world.operator_of(ORD).cut(HUB)
+        await world.backend.cut_member(ORD.name)
+        await world.sleep(2 * MINUTE)
+        await world.backend.heal_member(ORD.name)
+        await world.operator_of(ORD).heal(HUB)
+        await world.sleep(7 * MINUTE)
+    await world.sleep(70 * MINUTE)
+
+
+async def autoscalers_have_no_metrics(world: World) -> None:
+    """The metrics of Pods are away for half an hour in a cell with an autoscaled deployment."""
+    operator = world.operator_of(DFW)
+    await operator.stop()
+    for document in yaml.safe_load_all(AUTOSCALING_ROLE.read_text("utf-8")):
+        await world.cell(DFW).apply(document)
+    await operator.start({"autoscaling": {"mode": "on"}})
+    world.autoscalers.start_autoscalers(DFW.name)
+    scaled = a_bare_deployment(WD, "DFW", replicas=1)
+    metric: JsonObject = {"resource": {"name": "cpu", "target": {"averageUtilization": 60}}}
+    object_at(scaled, "spec", "scaleSettings").update({"maxReplicas": 3, "metrics": [metric]})
+    await world.project.create(scaled)
+    await world.eventually(lambda: are_ready(world.project, f"{WD}-0"), within(180))
+    await world.sleep(2 * MINUTE)
+    world.autoscalers.set_pod_metrics(DFW.name, is_up=False)
+    await world.sleep(30 * MINUTE)
+    world.autoscalers.set_pod_metrics(DFW.name, is_up=True)
     await world.sleep(10 * MINUTE)

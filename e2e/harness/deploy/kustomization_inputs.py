@@ -19,7 +19,7 @@ from e2e.world.objects import objects_at, text_at, texts_at
 FILE: Final = "kustomization.yaml"
 KNOWN: Final = frozenset(
     {
-        *("apiVersion", "kind", "labels", "generatorOptions"),  # fields without files
+        *("apiVersion", "kind", "labels", "generatorOptions", "images"),  # fields without files
         *("resources", "components", "patches", "configMapGenerator"),
     }
 )

@@ -33,16 +33,35 @@ OVERLAYS: Final = {
     "milo/cells/example": OverlayTarget.MILO,
     "management": OverlayTarget.HOME,
     "cell": OverlayTarget.HOME,
+    "pod-provider": OverlayTarget.HOME,
     "single-cluster": OverlayTarget.SINGLE,
+}
+# What each overlay of a home runs: its Deployment, and with it ServiceAccount, Lease and image.
+OPERATORS: Final = {
+    "management": "compute-management-operator",
+    "cell": "compute-cell-operator",
+    "pod-provider": "compute-pod-provider",
 }
 # Components that a team adds to its own overlay. Owner-refs is for every plane with that admission
 # plugin, so it belongs to none of them.
 COMPONENTS: Final = {
+    "autoscaling/cell": OverlayTarget.HOME,
     "home": OverlayTarget.HOME,
     "high-availability": OverlayTarget.HOME,
+    "images": OverlayTarget.HOME,
+    "diagnostics/cell": OverlayTarget.HOME,
+    "diagnostics/hub": OverlayTarget.HUB,
+    "diagnostics/project": OverlayTarget.MILO,
+    "instance-network-policies": OverlayTarget.HOME,
     "monitoring": OverlayTarget.HOME,
     "network-policy": OverlayTarget.HOME,
     "owner-refs": OverlayTarget.EVERY,
+    "pod-provider": OverlayTarget.HOME,
+    "referenced-data/cell": OverlayTarget.HOME,
+    "referenced-data/hub": OverlayTarget.HUB,
+    "referenced-data/project": OverlayTarget.MILO,
+    "referenced-data/webhook": OverlayTarget.MILO,
+    "suspension": OverlayTarget.MILO,
     "webhook-certs": OverlayTarget.HOME,
 }
 

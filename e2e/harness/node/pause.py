@@ -46,7 +46,7 @@ def program(machine: str) -> bytes:
 
 def write_image(archive: Path, machine: str = platform.machine()) -> None:
     """Writes an archive for `ctr images import`."""
-    layer = _tar({"pause": (program(machine), 0o755)})
+    layer = make_tar({"pause": (program(machine), 0o755)})
     described: JsonObject = {
         "architecture": _loop(machine)[1],
         "os": "linux",
@@ -57,7 +57,12 @@ def write_image(archive: Path, machine: str = platform.machine()) -> None:
     name = f"{hashlib.sha256(config).hexdigest()}.json"
     listed = [{"Config": name, "RepoTags": [NAME], "Layers": ["layer.tar"]}]
     parts = {name: config, "layer.tar": layer, "manifest.json": json.dumps(listed).encode()}
-    archive.write_bytes(_tar({part: (content, 0o644) for part, content in parts.items()}))
+    archive.write_bytes(make_tar({part: (content, 0o644) for part, content in parts.items()}))
+
+
+def derive_architecture(machine: str = platform.machine()) -> str:
+    """The name of this machine in image configurations."""
+    return _loop(machine)[1]
 
 
 def _loop(machine: str) -> tuple[int, str, bytes]:
@@ -69,7 +74,8 @@ def _loop(machine: str) -> tuple[int, str, bytes]:
     return LOOPS[machine]
 
 
-def _tar(files: dict[str, tuple[bytes, int]]) -> bytes:
+def make_tar(files: dict[str, tuple[bytes, int]]) -> bytes:
+    """Files with their content and mode."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, (content, mode) in files.items():

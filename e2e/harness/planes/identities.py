@@ -40,6 +40,7 @@ def a_cell_operator(cell: str) -> Identity:
 ADMIN: Final = Identity("planes-admin", ("system:masters",))
 MANAGEMENT: Final = a_service_account("compute-system", "compute-management-operator")
 CELL_AT_HOME: Final = a_service_account("compute-system", "compute-cell-operator")
+PROVIDER_AT_HOME: Final = a_service_account("compute-system", "compute-pod-provider")
 
 
 def identities_of(topology: Topology) -> tuple[Identity, ...]:

@@ -145,6 +145,8 @@ def cluster_of(cell: RealPlane) -> JsonObject:
             "id": cell.name,
             "apiEndpoint": cell.server,
             "secretRef": {"namespace": KARMADA_CLUSTER, "name": cell.name},
+            # Of an administrator, who may impersonate: `clusters/<c>/proxy` needs it.
+            "impersonatorSecretRef": {"namespace": KARMADA_CLUSTER, "name": cell.name},
         },
     }
 

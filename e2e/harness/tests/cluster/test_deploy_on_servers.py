@@ -73,7 +73,7 @@ def a_pod(name: str, spec: JsonObject) -> JsonObject:
 def shipped_pods() -> dict[str, JsonObject]:
     return {
         f"{overlay}-{name_of(one)}": object_at(one, "spec", "template", "spec")
-        for overlay in ("management", "cell", "single-cluster")
+        for overlay in ("management", "cell", "pod-provider", "single-cluster")
         for one in load_overlay(overlay)
         if text_at(one, "kind") == "Deployment"
     }
@@ -109,7 +109,7 @@ async def test_pods_that_ship_are_admitted_where_restricted_is_enforced(
         refused = {
             name: await explain_refusal(client, name, spec) for name, spec in shipped_pods().items()
         }
-    assert len(refused) == 4
+    assert len(refused) == 6
     assert not any(refused.values()), refused
 
 

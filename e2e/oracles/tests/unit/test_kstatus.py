@@ -168,3 +168,14 @@ def test_available_before_anything_ran_is_too_early(script: HistoryBuilder) -> N
     begin(script)
     script.write("management", "acme", a_deployment(a_status("False", Available="True")))
     assert "condition=Available" in violations_of(script)[0]
+
+
+@pytest.mark.spec("DS-18")
+@pytest.mark.parametrize("kind", ["Workload", "WorkloadDeployment", "Instance"])
+def test_what_cannot_be_heard_is_never_current(kind: str) -> None:
+    """With every condition as dark-sites.md states it, whatever else is True."""
+    for observed in (None, 1):
+        status = a_status("Unknown", observed, Available="Unknown", ReplicasReady="Unknown")
+        assert derive_kstatus(an_object(kind, "shop/web", status=status)) is KStatus.IN_PROGRESS
+        partly = a_status("Unknown", observed, Available="True")
+        assert derive_kstatus(an_object(kind, "shop/web", status=partly)) is KStatus.IN_PROGRESS

@@ -94,3 +94,25 @@ def test_a_condition_that_goes_and_comes_back_by_itself_breaks_o10(script: Histo
     assert len(_violations_of(script, [caused])) == 1, "an act of two minutes ago explains nothing"
     edited = script.history.entries[2].at
     assert _violations_of(script, [edited]) == []
+
+
+LATEST = "2026-03-01T00:01:00Z"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        ("False", "PlacementsNotReady", 1),
+        ("Unknown", "CellUnreachable", 0),  # the silence of a site, which is its cause
+    ],
+)
+def test_ready_that_goes_and_comes_back_without_an_act_breaks_o10(
+    script: HistoryBuilder, status: str, reason: str, expected: int
+) -> None:
+    script.write("management", "acme", _workload())
+    script.wait(30)
+    gone = _workload(status=status, reason=reason, lastTransitionTime=LATER)
+    script.write("management", "acme", gone)
+    script.wait(30)
+    script.write("management", "acme", _workload(lastTransitionTime=LATEST))
+    assert len([one for one in _violations_of(script, []) if "came back" in one]) == expected

@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from e2e.deploy_checks.monitoring.alert_cases import ALERT_CASES, case_of
+from e2e.deploy_checks.monitoring.alert_cases import (
+    ALERT_CASES,
+    OF_PROVIDER,
+    case_of,
+    record_a_pod_that_does_not_end,
+)
 from e2e.deploy_checks.monitoring.alert_runs import AlertCase, fired, record
-from e2e.deploy_checks.monitoring.incidents import the_hub_is_away, two_cells_serve_one_city
+from e2e.deploy_checks.monitoring.incidents import (
+    a_cell_does_not_hear_that_its_project_is_suspended,
+    the_hub_is_away,
+    two_cells_serve_one_city,
+)
 from e2e.deploy_checks.monitoring.recording import ScrapeRecording
 from e2e.deploy_checks.monitoring.rule_tests import Expected, write_test
 from e2e.deploy_checks.monitoring.rules import load_scrape_interval
@@ -35,7 +44,11 @@ def check(story: AlertCase, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-OF_SCENARIOS = (the_hub_is_away, two_cells_serve_one_city)  # scenarios that require the alert
+OF_SCENARIOS = (  # of statements that require the alert
+    the_hub_is_away,
+    two_cells_serve_one_city,
+    a_cell_does_not_hear_that_its_project_is_suspended,
+)
 OTHERS = [story for story in ALERT_CASES if story.body not in OF_SCENARIOS]
 
 
@@ -52,6 +65,18 @@ def test_a_hub_that_is_away_is_alerted_on_both_sides(tmp_path: Path) -> None:
 @pytest.mark.spec("E-48")
 def test_two_cells_in_one_city_are_alerted(tmp_path: Path) -> None:
     check(case_of(two_cells_serve_one_city), tmp_path)
+
+
+@pytest.mark.spec("SU-13")
+def test_a_cell_that_did_not_hear_a_suspension_is_alerted(tmp_path: Path) -> None:
+    check(case_of(a_cell_does_not_hear_that_its_project_is_suspended), tmp_path)
+
+
+@pytest.mark.spec("PP-29")
+def test_a_pod_that_does_not_end_is_alerted(tmp_path: Path) -> None:
+    recorded = {"provider": record_a_pod_that_does_not_end()}
+    done = run_promtool(tmp_path, recorded, {"provider": OF_PROVIDER})
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_judge_would_notice_an_alert_that_does_not_fire(tmp_path: Path) -> None:

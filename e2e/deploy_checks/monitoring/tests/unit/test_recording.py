@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from compute_operator_kit.telemetry.metrics_catalogue import EVERY_METRIC
-from e2e.deploy_checks.monitoring.alert_cases import ALERT_CASES
+from e2e.deploy_checks.monitoring.alert_cases import ALERT_CASES, OF_PROVIDER
 from e2e.deploy_checks.monitoring.alert_runs import fired
 from e2e.deploy_checks.monitoring.recording import ScrapeRecording, Series
 from e2e.deploy_checks.monitoring.rule_tests import write_test
@@ -65,6 +65,7 @@ def test_a_test_asks_for_exactly_what_fires_and_what_stays(tmp_path: Path) -> No
 
 def test_every_alert_has_a_story_and_one_story_has_no_alert() -> None:
     raised = [one.fires for story in ALERT_CASES for one in story.expected.values()]
+    raised.append(OF_PROVIDER.fires)
     alerts = {(one.alert, one.severity) for fires in raised for one in fires}
     assert alerts == {(rule.alert, rule.severity) for rule in load_rules()}
     assert [story.name for story in ALERT_CASES if not story.expected] == ["a_day_without_trouble"]

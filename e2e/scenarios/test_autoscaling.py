@@ -1,0 +1,368 @@
+"""The number of instances follows the load in each city, decided there (autoscaling.md).
+
+A scenario writes `/scale` in the place of Kubernetes' controller of autoscalers, which runs in no
+test cell: what it writes, and with which right, is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+import yaml
+
+from compute_api_types.conditions import AUTOSCALING
+from e2e.harness.deploy.manifests import DEPLOY
+from e2e.world.scenario import (
+    AUTOSCALER,
+    DEPLOYMENT,
+    DFW,
+    INSTANCE,
+    SINGLE,
+    WORKLOAD,
+    JsonObject,
+    JsonValue,
+    Needs,
+    Plane,
+    RefusedError,
+    World,
+    a_placement,
+    a_template,
+    a_workload,
+    condition_of,
+    labels_of,
+    number_at,
+    object_at,
+    objects_at,
+    owners_of,
+    scenario,
+    text_at,
+    uid_of,
+    value_at,
+    within,
+)
+
+WD: Final = "web-default-dfw"
+ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
+ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
+NEEDS: Final = Needs(is_alone=True)
+AT_NIGHT: Final = replace(NEEDS, is_slow=True)
+CHAIN: Final = within(60, real=120)
+SOON: Final = within(20, real=40)
+CPU: Final[JsonObject] = {"resource": {"name": "cpu", "target": {"averageUtilization": 60}}}
+MEMORY: Final[JsonObject] = {"resource": {"name": "memory", "target": {"averageValue": "512Mi"}}}
+
+
+def scaled(least: int, most: int | None = None, *metrics: JsonObject) -> JsonObject:
+    """A placement that is autoscaled where it has a largest number."""
+    placement = a_placement("default", "DFW", replicas=least)
+    settings = object_at(placement, "scaleSettings")
+    if most is not None:
+        entries: list[JsonValue] = [*(metrics or (CPU,))]
+        settings |= {"maxReplicas": most, "metrics": entries}
+    return placement
+
+
+async def switch_on(world: World) -> Plane:
+    """The role of the component, then the operator of the cell with autoscaling on."""
+    cell = await world.cell_of(DFW, world.project)
+    operator = world.operator_of(DFW)
+    await operator.stop()
+    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+        await world.cell(DFW).apply(document)
+    await operator.start(ON)
+    return cell
+
+
+async def rescale(world: World, placement: JsonObject) -> None:
+    entries: list[JsonValue] = [placement]
+    await world.project.patch(WORKLOAD, "web", {"spec": {"placements": entries}})
+
+
+async def load(cell: Plane, replicas: int) -> None:
+    """What the controller of autoscalers writes."""
+    await cell.patch(DEPLOYMENT, WD, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def runs(world: World, cell: Plane, replicas: int) -> None:
+    """So many run, as cell and project show it, and only the cell has the number."""
+    assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(replicas)]
+    for plane in (cell, world.project):
+        deployment = await plane.get(DEPLOYMENT, WD)
+        for counter in ("desiredReplicas", "readyReplicas"):
+            assert number_at(deployment, "status", counter) == replicas, (plane.name, counter)
+    workload = await world.project.get(WORKLOAD, "web")
+    assert number_at(workload, "status", "desiredReplicas") == replicas
+    assert number_at(workload, "status", "readyReplicas") == replicas
+
+
+async def no_number(world: World) -> None:
+    """Neither the project nor the hub ever held the number of the autoscaler."""
+    for plane in (world.project, await world.hub_of(world.project)):
+        for version in plane.versions(DEPLOYMENT, WD):
+            assert value_at(version.object, "spec", "replicas") is None, plane.name
+
+
+@pytest.mark.spec("AS-01", "AS-10")
+@scenario(AT_NIGHT)
+async def test_an_autoscaler_appears_follows_edits_and_goes(world: World) -> None:
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(2, 10)))
+
+    async def appears() -> JsonObject:
+        return await cell.get(AUTOSCALER, WD)
+
+    autoscaler = await world.eventually(appears, CHAIN)
+    deployment = await cell.get(DEPLOYMENT, WD)
+    owner = owners_of(autoscaler)[0]
+    assert (owner["uid"], owner["controller"]) == (uid_of(deployment), True)
+    assert labels_of(autoscaler) == {
+        "services.miloapis.com/service-name": "compute.datumapis.com",
+        "compute.datumapis.com/workload-deployment-uid": uid_of(deployment),
+        "compute.datumapis.com/workload-deployment-name": WD,
+        "compute.datumapis.com/workload-name": "web",
+        "compute.datumapis.com/placement-name": "default",
+        "compute.datumapis.com/city-code": "DFW",
+    }
+    assert object_at(autoscaler, "spec", "scaleTargetRef") == {
+        "apiVersion": "compute.datumapis.com/v1alpha",
+        "kind": "WorkloadDeployment",
+        "name": WD,
+    }
+    spec = object_at(autoscaler, "spec")
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 10)
+    assert number_at(spec, "behavior", "scaleDown", "stabilizationWindowSeconds") == 60
+
+    async def starts() -> None:
+        assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 2
+
+    await world.eventually(starts, SOON)
+    await rescale(world, scaled(3, 12, MEMORY))
+
+    async def follows() -> None:
+        spec = object_at(await cell.get(AUTOSCALER, WD), "spec")
+        assert (spec["minReplicas"], spec["maxReplicas"]) == (3, 12)
+        target = object_at(objects_at(spec, "metrics")[0], "resource", "target")
+        assert target == {"type": "AverageValue", "averageValue": "512Mi"}
+
+    await world.eventually(follows, CHAIN)
+    await rescale(world, scaled(3))
+    await world.eventually(lambda: cell.expect_gone(AUTOSCALER, WD), CHAIN)
+    foreign: JsonObject = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": WD},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"},
+            "minReplicas": 1,
+            "maxReplicas": 2,
+        },
+    }
+    made = await cell.create(foreign)
+    world.backend.leave(cell.name, AUTOSCALER, f"{cell.namespace}/{WD}")
+    await rescale(world, scaled(3, 12))
+
+    async def is_refused() -> None:
+        ready = condition_of(await world.project.get(DEPLOYMENT, WD), "AutoscalingReady")
+        assert (ready.status, ready.reason) == ("False", "AutoscalerReconcileFailed")
+        name = f"{cell.namespace}/{WD}"
+        assert ready.message == (
+            f"HPA {name} already exists and is not controlled by WorkloadDeployment {name}"
+        )
+
+    await world.eventually(is_refused, CHAIN)
+    assert await cell.get(AUTOSCALER, WD) == made
+
+
+@pytest.mark.spec("AS-02", "AS-03", "AS-04", "AS-09")
+@scenario(NEEDS)
+async def test_the_number_follows_the_load_also_without_the_hub(world: World) -> None:
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(2, 6)))
+    await world.eventually(lambda: runs(world, cell, 2), CHAIN)
+    await load(cell, 4)
+    await world.eventually(lambda: runs(world, cell, 4), CHAIN)
+    created = [text_at(one, "metadata", "creationTimestamp") for one in await cell.list(INSTANCE)]
+    assert created == sorted(created)
+    await world.cut_off(DFW)
+    await load(cell, 3)
+
+    async def shrinks() -> None:
+        assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(3)]
+
+    await world.eventually(shrinks, CHAIN)
+    await load(cell, 5)
+
+    async def grows() -> None:
+        assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(5)]
+
+    await world.eventually(grows, CHAIN)
+    await world.reconnect(DFW)
+    await world.project.patch(WORKLOAD, "web", {"spec": {"template": a_template("1.1")}})
+    await world.eventually(lambda: runs(world, cell, 5), within(180, real=300))
+    assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 5
+    await rescale(world, scaled(2, 3))
+    await world.eventually(lambda: runs(world, cell, 3), CHAIN)
+    await no_number(world)
+
+
+@pytest.mark.spec("AS-05")
+@scenario(AT_NIGHT)
+async def test_edits_from_the_hub_reset_no_number_and_lose_no_edit(world: World) -> None:
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(2, 6)))
+    await world.eventually(lambda: runs(world, cell, 2), CHAIN)
+    for number in range(30):
+        await world.project.patch(
+            WORKLOAD, "web", {"spec": {"template": a_template(f"1.{number}")}}
+        )
+        await load(cell, 3 + number % 3)
+        await world.sleep(0.3)
+    await world.eventually(lambda: runs(world, cell, 5), within(240, real=300))
+    last = await cell.get(DEPLOYMENT, WD)
+    (container,) = objects_at(last, "spec", "template", "spec", "runtime", "sandbox", "containers")
+    assert text_at(container, "image").endswith("1.29")
+    numbers = [value_at(one.object, "spec", "replicas") for one in cell.versions(DEPLOYMENT, WD)]
+    held = numbers[numbers.index(3) :]
+    assert None not in held, "Karmada took the number away"
+    assert 2 not in held
+
+
+@pytest.mark.spec("AS-06", "AS-07", "AS-08")
+@scenario(AT_NIGHT)
+async def test_switching_autoscaling_on_and_off_gives_nothing_up_too_early(world: World) -> None:
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(5)))
+    await world.eventually(lambda: runs(world, cell, 5), CHAIN)
+    first = {uid_of(one) for one in await cell.list(INSTANCE)}
+    await load(cell, 9)  # a stray number: the deployment is not autoscaled
+    await rescale(world, scaled(1))
+    await rescale(world, scaled(5))
+    await world.eventually(lambda: runs(world, cell, 5), CHAIN)
+    await cell.patch(DEPLOYMENT, WD, {"spec": {"replicas": None}})
+    await world.settle()
+    first = {uid_of(one) for one in await cell.list(INSTANCE)}
+    await rescale(world, scaled(2, 10))
+
+    async def is_on() -> None:
+        assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 5
+        for plane, kind, name in (
+            (cell, DEPLOYMENT, WD),
+            (world.project, DEPLOYMENT, WD),
+            (world.project, WORKLOAD, "web"),
+        ):
+            document = await plane.get(kind, name)
+            for each in AUTOSCALING:
+                assert condition_of(document, each).status, (plane.name, each)
+
+    await world.eventually(is_on, CHAIN)
+    assert {uid_of(one) for one in await cell.list(INSTANCE)} == first
+    await rescale(world, scaled(2))
+    await world.eventually(lambda: runs(world, cell, 2), CHAIN)
+
+    async def is_off() -> None:
+        await cell.expect_gone(AUTOSCALER, WD)
+        for plane in (cell, await world.hub_of(world.project), world.project):
+            assert _without_conditions(await plane.get(DEPLOYMENT, WD)), plane.name
+        workload = await world.project.get(WORKLOAD, "web")
+        assert _without_conditions(workload)
+        assert all(_without_conditions({"status": one}) for one in _placements(workload))
+
+    await world.eventually(is_off, CHAIN)
+    await no_number(world)
+
+
+def _without_conditions(document: JsonObject) -> bool:
+    return not {text_at(one, "type") for one in objects_at(document, "status", "conditions")} & {
+        *AUTOSCALING
+    }
+
+
+def _placements(workload: JsonObject) -> list[JsonObject]:
+    return objects_at(workload, "status", "placements")
+
+
+@pytest.mark.spec("AS-19")
+@scenario(AT_NIGHT)
+async def test_a_workload_that_scales_is_deleted_with_all_it_has(world: World) -> None:
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(1, 5)))
+    await world.eventually(lambda: runs(world, cell, 1), CHAIN)
+    await load(cell, 4)
+    await world.project.delete(WORKLOAD, "web")
+
+    async def is_gone() -> None:
+        for kind in (AUTOSCALER, DEPLOYMENT, INSTANCE):
+            assert await cell.names(kind) == []
+        await world.project.expect_gone(WORKLOAD, "web")
+
+    await world.eventually(is_gone, CHAIN)
+    await world.settle()
+    await is_gone()
+
+
+@pytest.mark.spec("AS-14")
+@scenario(replace(AT_NIGHT, has_quota=True, has_own_projects=True))
+async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: World) -> None:
+    await world.grant(3)
+    cell = await switch_on(world)
+    await world.project.create(a_workload("web", scaled(2, 8)))
+    await world.eventually(lambda: runs(world, cell, 2), CHAIN)
+    await load(cell, 8)
+
+    async def waits() -> None:
+        assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(4)]
+        deployment = await world.project.get(DEPLOYMENT, WD)
+        assert condition_of(deployment, "Available").status == "True"
+        assert condition_of(deployment, "Ready").reason == "QuotaNotGranted"
+
+    await world.eventually(waits, CHAIN)
+    await world.settle()
+    await waits()
+    await load(cell, 3)
+    await world.eventually(lambda: runs(world, cell, 3), CHAIN)
+
+
+@pytest.mark.spec("AS-20")
+@scenario(
+    replace(AT_NIGHT, cells=(SINGLE,), has_networking=False, is_single=True),
+)
+async def test_the_workload_of_a_single_cluster_keeps_the_number(world: World) -> None:
+    project, operator = world.project, world.operator_of(SINGLE)
+    await operator.stop()
+    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+        await project.apply(document)
+    await operator.start(ON)
+    await project.create(a_workload("web", scaled(1, 5)))
+
+    async def starts() -> None:
+        assert number_at(await project.get(DEPLOYMENT, WD), "spec", "replicas") == 1
+
+    await world.eventually(starts, CHAIN)
+    await load(project, 3)
+
+    async def follows() -> None:
+        deployment = await project.get(DEPLOYMENT, WD)
+        assert number_at(deployment, "spec", "replicas") == 3
+        assert number_at(deployment, "status", "readyReplicas") == 3
+
+    await world.eventually(follows, CHAIN)
+    await project.patch(WORKLOAD, "web", {"spec": {"template": a_template("1.1")}})
+    await world.sleep(30, real=20)
+    await world.eventually(follows, CHAIN)
+    await world.settle()
+
+
+@pytest.mark.spec("AS-17")
+@scenario(AT_NIGHT)
+async def test_scale_settings_that_cannot_be_used_are_refused_by_name(world: World) -> None:
+    total: JsonObject = {"resource": {"name": "cpu", "target": {"value": "4"}}}
+    for placement, field in (
+        (scaled(1, 5, total), "target.value"),
+        (scaled(1, 5, {"resource": {"name": "gpu", "target": {"averageUtilization": 1}}}), "name"),
+        (scaled(5, 2), "maxReplicas"),
+        (scaled(1, 1001), "maxReplicas"),
+    ):
+        with pytest.raises(RefusedError, match=field):
+            await world.project.create(a_workload("web", placement))

@@ -1,0 +1,311 @@
+"""Instances wait for the ConfigMaps and Secrets that their template names; a federation brings
+them to their cells.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from e2e.harness.deploy.manifests import DEPLOY
+from e2e.world.scenario import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    DFW,
+    INSTANCE,
+    ORD,
+    POLICY,
+    RESOURCE_BINDING,
+    SECRET,
+    SINGLE,
+    WORK,
+    WORKLOAD,
+    JsonObject,
+    JsonValue,
+    Needs,
+    Plane,
+    RefusedError,
+    World,
+    a_placement,
+    a_template,
+    a_workload,
+    condition_of,
+    gates_of,
+    object_at,
+    objects_at,
+    scenario,
+    text_at,
+    uid_of,
+    within,
+)
+
+NAME: Final = "web-default-dfw-0"
+COMPONENT: Final = DEPLOY / "components/referenced-data"
+ROLE: Final = COMPONENT / "cell/role.yaml"
+VALUE: Final = base64.b64encode(b"a password").decode()
+ON: Final[JsonObject] = {"referencedData": "on"}
+ONE_CLUSTER: Final = Needs(
+    cells=(SINGLE,),
+    has_networking=False,
+    is_single=True,
+    is_alone=True,
+    settings={"management": ON},
+)
+
+
+FEDERATION: Final = Needs(cells=(DFW, ORD), is_alone=True)
+AT_NIGHT: Final = replace(FEDERATION, is_slow=True)
+USER: Final = "system:serviceaccount:compute-system:compute-management-operator"
+
+
+def a_config_map(name: str, value: str = "1") -> JsonObject:
+    metadata: JsonObject = {"name": name}
+    data: JsonObject = {"k": value}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def apply_file(plane: Plane, path: Path) -> None:
+    for document in yaml.safe_load_all(read(path)):
+        await plane.apply(document)
+
+
+def read(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+async def deliver_data(world: World) -> None:
+    """The components, and both operators with `referencedData: on`; management first."""
+    await apply_file(world.root, COMPONENT / "project/role.yaml")
+    await apply_file(world.hub, COMPONENT / "hub/role.yaml")
+    await apply_file(world.hub, COMPONENT / "hub/compute-companions.yaml")
+    await world.management.stop()
+    await world.management.start(ON)
+    for cell in world.needs.cells:
+        await apply_file(world.cell(cell), ROLE)
+        await world.operator_of(cell).stop()
+        await world.operator_of(cell).start(ON)
+
+
+def a_naming_workload(
+    *cities: str, config_map: str = "", names: tuple[str, ...] = ()
+) -> JsonObject:
+    workload = a_workload("web", a_placement("default", *cities, replicas=1))
+    spec = workload["spec"]
+    assert isinstance(spec, dict)
+    spec["template"] = naming(*names, config_map=config_map)
+    return workload
+
+
+async def is_ready(project: Plane) -> None:
+    assert condition_of(await project.get(WORKLOAD, "web"), "Ready").status == "True"
+
+
+def a_secret(name: str) -> JsonObject:
+    metadata: JsonObject = {"name": name}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"k": VALUE}}
+
+
+def naming(*secrets: str, tag: str = "1.0", config_map: str = "") -> JsonObject:
+    template = a_template(tag)
+    container: JsonObject = {"name": "web", "image": f"registry.example.net/web:{tag}"}
+    sources: list[JsonValue] = [{"secretRef": {"name": name}} for name in secrets]
+    if config_map:
+        sources.append({"configMapRef": {"name": config_map}})
+    spec = template["spec"]
+    assert isinstance(spec, dict)
+    runtime = spec["runtime"]
+    assert isinstance(runtime, dict)
+    runtime["sandbox"] = {"containers": [{**container, "envFrom": sources}]}
+    return template
+
+
+@pytest.mark.spec("RD-24")
+@scenario(ONE_CLUSTER)
+async def test_an_instance_of_a_single_cluster_waits_for_its_secret(world: World) -> None:
+    project, operator = world.project, world.operator_of(SINGLE)
+    await operator.stop()
+    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+        await project.apply(document)
+    await operator.start(ON)
+    workload = a_workload("web")
+    spec = workload["spec"]
+    assert isinstance(spec, dict)
+    spec["template"] = naming("db")
+    await project.create(workload)
+
+    async def waits() -> None:
+        for kind, name in ((INSTANCE, NAME), (DEPLOYMENT, "web-default-dfw"), (WORKLOAD, "web")):
+            ready = condition_of(await project.get(kind, name), "Ready")
+            assert (ready.status, ready.reason) == ("False", "SourceNotFound"), (kind, ready)
+            assert 'Secret "db" not found in namespace' in ready.message
+
+    await world.eventually(waits, within(30))
+    assert gates_of(await project.get(INSTANCE, NAME)) == ["ReferencedData"]
+    created = await project.create(a_secret("db"))
+
+    async def runs() -> None:
+        assert condition_of(await project.get(WORKLOAD, "web"), "Ready").status == "True"
+
+    await world.eventually(runs, within(60))
+    first = uid_of(await project.get(INSTANCE, NAME))
+    await project.patch(WORKLOAD, "web", {"spec": {"template": naming("db", "token")}})
+
+    async def is_held() -> None:
+        ready = condition_of(await project.get(WORKLOAD, "web"), "Ready")
+        assert (ready.status, ready.reason) == ("False", "SourceNotFound")
+        assert "keeps running the former template" in ready.message
+
+    await world.eventually(is_held, within(30))
+    instance = await project.get(INSTANCE, NAME)
+    assert uid_of(instance) == first
+    assert condition_of(instance, "Ready").status == "True"
+    await project.create(a_secret("token"))
+
+    async def is_rolled() -> None:
+        assert uid_of(await project.get(INSTANCE, NAME)) != first
+        await runs()
+
+    await world.eventually(is_rolled, within(60))
+    stored = await project.get(SECRET, "db")
+    assert stored["metadata"] == created["metadata"]
+
+
+@pytest.mark.spec("RD-02")
+@pytest.mark.spec("RD-04")
+@scenario(AT_NIGHT)
+async def test_data_of_a_template_is_in_both_cities_before_its_instances_run(world: World) -> None:
+    project = world.project
+    await deliver_data(world)
+    await project.create(a_config_map("app"))
+    await project.create(a_secret("db"))
+    await project.create(a_naming_workload("DFW", "ORD", config_map="app", names=("db",)))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    hub = await world.hub_of(project)
+    for code in ("dfw", "ord"):
+        policy = await hub.get(POLICY, f"city-{code}")
+        assert object_at(policy, "spec")["propagateDeps"] is True
+        assert len(objects_at(policy, "spec", "resourceSelectors")) == 1
+    for cell in (DFW, ORD):
+        place = await world.cell_of(cell, project)
+        assert text_at(await place.get(CONFIG_MAP, "app"), "data", "k") == "1"
+        assert text_at(await place.get(SECRET, "db"), "data", "k") == VALUE
+        name = f"web-default-{cell.city.lower()}-0"
+        versions = place.versions(INSTANCE, name)
+        gates = [gates_of(one.object) for one in versions if one.object]
+        assert "ReferencedData" in gates[0]
+        assert gates[0][-1] == "ReferencedData"
+    companion = await hub.get(SECRET, "db")
+    place_of = f"{project.namespace}/web-default-"
+    named = f'["{place_of}dfw","{place_of}ord"]'
+    annotations = object_at(companion, "metadata", "annotations")
+    assert annotations["compute.datumapis.com/referenced-by"] == named
+
+
+@pytest.mark.spec("RD-05")
+@scenario(FEDERATION)
+async def test_a_missing_secret_is_named_everywhere_and_its_creation_is_enough(
+    world: World,
+) -> None:
+    project = world.project
+    await deliver_data(world)
+    await project.create(a_naming_workload("DFW", names=("db",)))
+    message = f'Secret "db" not found in namespace "{project.namespace}"'
+
+    async def is_named() -> None:
+        for kind, name in ((INSTANCE, NAME), (DEPLOYMENT, "web-default-dfw"), (WORKLOAD, "web")):
+            ready = condition_of(await project.get(kind, name), "Ready")
+            assert (ready.status, ready.reason) == ("False", "SourceNotFound"), (kind, ready)
+            assert message in ready.message
+
+    await world.eventually(is_named, within(5, real=30))
+    await project.create(a_secret("db"))
+    await world.eventually(lambda: is_ready(project), within(30, real=90))
+
+
+@pytest.mark.spec("RD-08")
+@pytest.mark.spec("RD-15")
+@scenario(AT_NIGHT)
+async def test_an_edit_reaches_the_cell_and_a_deleted_source_leaves_it(world: World) -> None:
+    project = world.project
+    await deliver_data(world)
+    await project.create(a_config_map("app"))
+    await project.create(a_naming_workload("DFW", config_map="app"))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    cell = await world.cell_of(DFW, project)
+    first = uid_of(await cell.get(INSTANCE, NAME))
+    await project.patch(CONFIG_MAP, "app", {"data": {"k": "2"}})
+
+    async def follows() -> None:
+        assert text_at(await cell.get(CONFIG_MAP, "app"), "data", "k") == "2"
+
+    await world.eventually(follows, within(15, real=60))
+    await project.delete(CONFIG_MAP, "app")
+
+    async def is_withdrawn() -> None:
+        hub = await world.hub_of(project)
+        await hub.expect_gone(CONFIG_MAP, "app")
+        await cell.expect_gone(CONFIG_MAP, "app")
+
+    await world.eventually(is_withdrawn, within(15, real=60))
+    instance = await cell.get(INSTANCE, NAME)
+    assert uid_of(instance) == first
+    assert condition_of(instance, "Ready").status == "True"
+
+
+@pytest.mark.spec("RD-09")
+@scenario(AT_NIGHT)
+async def test_data_goes_with_its_workload_though_management_is_killed(world: World) -> None:
+    project = world.project
+    await deliver_data(world)
+    await project.create(a_config_map("app"))
+    await project.create(a_secret("db"))
+    await project.create(a_naming_workload("DFW", config_map="app", names=("db",)))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    await project.delete(WORKLOAD, "web")
+    await world.sleep(0.5, real=1)
+    await world.management.kill()
+    await world.management.start(ON)
+
+    async def is_gone() -> None:
+        hub, cell = await world.hub_of(project), await world.cell_of(DFW, project)
+        for plane in (hub, cell):
+            await plane.expect_gone(CONFIG_MAP, "app")
+            await plane.expect_gone(SECRET, "db")
+        await hub.expect_gone(RESOURCE_BINDING, "app-configmap", "db-secret")
+
+    await world.eventually(is_gone, within(60, real=180))
+    await world.stays(is_gone, within(30, real=10))
+    await project.get(SECRET, "db")
+
+
+@pytest.mark.spec("RD-19")
+@scenario(AT_NIGHT)
+async def test_no_cell_reads_data_on_the_hub_and_management_writes_only_companions(
+    world: World,
+) -> None:
+    project = world.project
+    await deliver_data(world)
+    await project.create(a_secret("db"))
+    await project.create(a_naming_workload("DFW", names=("db",)))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    hub = await world.hub_of(project)
+    cell = hub.as_user("compute:cell:dfw-1")
+    for kind, plane in ((SECRET, cell), (WORK, cell.in_namespace("karmada-es-dfw-1"))):
+        with pytest.raises(RefusedError) as refused:
+            await plane.list(kind)
+        assert refused.value.status == 403
+    management = hub.as_user(USER)
+    with pytest.raises(RefusedError) as unlabelled:
+        await management.create(a_secret("own"))
+    assert unlabelled.value.status == 403
+    labelled = a_secret("own")
+    metadata: JsonObject = {"compute.datumapis.com/referenced-data": "true"}
+    labelled["metadata"] = {"name": "own", "labels": metadata}
+    with pytest.raises(RefusedError) as outside:
+        await management.in_namespace("default").create(labelled)
+    assert outside.value.status == 403
