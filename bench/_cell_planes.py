@@ -40,7 +40,8 @@ from compute_sim_planes.milo.planes import MiloParts
 from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.milo.testing import a_grant, a_registration
 from compute_sim_planes.networking import NetworkServices, NsoOptions
-from compute_sim_planes.provider import Provider, ProviderOptions
+from compute_sim_planes.pod_life import ProviderOptions
+from compute_sim_planes.provider import Provider
 from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 
 GROUP: Final = "compute.datumapis.com"
@@ -79,7 +80,7 @@ class CellPlanes:
         self._provider = Provider(
             Client(self.cell.connect(), manager="provider"),
             clock,
-            ProviderOptions(AT_ONCE, AT_ONCE),
+            ProviderOptions(AT_ONCE, AT_ONCE, AT_ONCE),
         )
         self._nso = NetworkServices(
             Client(self.cell.connect(), manager="nso"), clock, NsoOptions(context_delay=AT_ONCE)

@@ -28,10 +28,11 @@ PATIENCE: Final = 300.0
 LOCAL: Final = "127.0.0.1"
 # The operator's libraries import these if installed. They are in the environment of the benchmarks
 # and not in the images: 16 MB that no user pays.
+NOT_IN_IMAGES: Final = ("kubernetes", "pykube", "psutil", "rich", "pygments")
 AS_SHIPPED: Final = """
 import runpy, sys
-sys.modules.update(dict.fromkeys(("kubernetes", "pykube", "psutil", "rich", "pygments")))
-del sys.argv[0]
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+del sys.argv[:2]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
@@ -89,15 +90,22 @@ class Operator:
     """An operator's process with its own ports for probes and metrics."""
 
     def __init__(
-        self, module: str, settings: JsonObject, folder: Path, environ: Mapping[str, str]
+        self,
+        module: str,
+        settings: JsonObject,
+        folder: Path,
+        environ: Mapping[str, str],
+        ships: frozenset[str] = frozenset(),
     ) -> None:
+        """`ships` are the libraries of `NOT_IN_IMAGES` that this operator's image has."""
         self.health, self.metrics = free_port(), free_port()
         file = folder / "operator.json"
         file.write_text(json.dumps({**self._serving(), **settings}), "utf-8")
         self.began = time.monotonic()
+        hidden = ",".join(name for name in NOT_IN_IMAGES if name not in ships)
         with (folder / "operator.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", AS_SHIPPED, module, "--server-config", str(file)],
+                [sys.executable, "-c", AS_SHIPPED, hidden, module, "--server-config", str(file)],
                 cwd=ROOT,
                 env=dict(environ),
                 stderr=log,

@@ -19,7 +19,7 @@ from typing import Final
 
 from bench._chain_stages import STAGES, Journey, Sightings, percentile, sights_of
 from compute_api_types.wire import JsonObject
-from compute_sim_planes.provider import ProviderOptions
+from compute_sim_planes.pod_life import ProviderOptions
 from e2e.backends.real.environment import (
     CELLS,
     SHARED_PROJECTS,
@@ -55,7 +55,7 @@ SETTINGS: Final[dict[str, JsonObject]] = {
 
 
 def run() -> list[Row]:
-    quick = ProviderOptions(start_delay=timedelta(), stop_delay=timedelta())
+    quick = ProviderOptions(timedelta(), timedelta(), timedelta())
     # From wheels, as a developer's environment has libraries of 16 MB that images lack.
     options = EnvironmentOptions(
         has_wheels=True,
