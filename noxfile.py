@@ -270,6 +270,25 @@ def can_run_pods(session: nox.Session, module: str) -> bool:
     return False
 
 
+@nox.session
+def browser(session: nox.Session) -> None:
+    """The page of `kubectl compute ui` and the site in Debian's Chromium; `-- --where-possible`.
+
+    Pictures go to `.site-pictures/`; `-- --keep` also renews those in `docs/pictures`.
+    """
+    sync_dev(session)
+    if not can_run_pods(session, "e2e.browser"):
+        return
+    flags = {WHERE_POSSIBLE, "--keep"}
+    asked = [word for word in session.posargs if word not in flags]
+    if not asked:
+        session.run("nox", "--session", "site", external=True)
+    pictures = "docs/pictures" if "--keep" in session.posargs else ".site-pictures"
+    session.run("pytest", "e2e/browser/tests", *asked, env={"BROWSER_PICTURES": pictures})
+    if not asked:
+        session.run("pytest", "-m", "slow", "tests/test_site.py")
+
+
 @nox.session(venv_backend="none")
 def test(session: nox.Session) -> None:
     """What a stranger runs: `check`, then every level of tests that needs Python alone."""
@@ -294,12 +313,14 @@ def lock(session: nox.Session) -> None:
 
 
 GENERATED: Final = (
+    "compatibility",
     "crds",
     "dashboard",
     "interpreter",
     "reference_api_types",
     "reference_conditions",
     "reference_configuration",
+    "reference_kinds",
     "reference_metrics",
     "reference_quota_client",
 )
@@ -329,9 +350,18 @@ def generate(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The command blocks of README and tutorials, run as written, and every link."""
+    """The command blocks of README and tutorials, run as written, and every link; then `site`."""
     sync_dev(session)
     tool(session, "doc_commands", *session.posargs)
+    session.notify("site", posargs=())
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The documentation site in `.site/`, strictly, and every link of it."""
+    sync(session, "site", ())
+    session.run("python", "-m", "mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+    tool(session, "site_links")
 
 
 @nox.session
@@ -364,6 +394,13 @@ def release(session: nox.Session) -> None:
     """One package's release: `-- quota-client 0.1.0`; changelog, version, commit, tag, wheel."""
     sync_dev(session)
     tool(session, "release", *session.posargs)
+
+
+@nox.session
+def rehearsal(session: nox.Session) -> None:
+    """A release of every package and of the installation, on a throw-away clone; `-- 0.1.0`."""
+    sync_dev(session)
+    tool(session, "rehearsal", *session.posargs)
 
 
 @nox.session

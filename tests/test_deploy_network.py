@@ -7,6 +7,7 @@ import pytest
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.network_flows import ANY_PEER, NetworkFlow, UnknownRuleError, derive_flows
 from e2e.harness.deploy.manifests import load_component, load_overlay
+from e2e.harness.deploy.overlay_targets import OPERATORS
 from e2e.world.objects import object_at, text_at
 
 DNS_OF_CLUSTER, DNS_OF_NODE = (
@@ -28,19 +29,25 @@ DECLARED = {
     *OPEN,
 }
 WEBHOOK = NetworkFlow("in", ANY_PEER, "TCP", 9443)
+KARMADA = NetworkFlow("out", ANY_PEER, "TCP", 5443)
 
 
 def labels_of(overlay: str, operator: str) -> JsonObject:
     for document in load_overlay(overlay):
         name = text_at(document, "metadata", "name")
-        if text_at(document, "kind") == "Deployment" and name == f"compute-{operator}-operator":
+        if text_at(document, "kind") == "Deployment" and name == OPERATORS[operator]:
             return object_at(document, "spec", "template", "metadata", "labels")
     raise LookupError(operator)
 
 
 @pytest.mark.spec("S5")
 @pytest.mark.parametrize(
-    ("operator", "declared"), [("management", DECLARED | {WEBHOOK}), ("cell", DECLARED)]
+    ("operator", "declared"),
+    [
+        ("management", DECLARED | {WEBHOOK}),
+        ("cell", DECLARED),
+        ("pod-provider", DECLARED - {KARMADA}),
+    ],
 )
 @pytest.mark.parametrize("is_single", [False, True])
 def test_flows_of_an_operator_are_exactly_those_declared(
@@ -52,8 +59,17 @@ def test_flows_of_an_operator_are_exactly_those_declared(
 
 
 @pytest.mark.spec("AT-26")
-@pytest.mark.parametrize("operator", ["management", "cell"])
-def test_what_is_open_to_any_address_is_one_policy_that_states_it(operator: str) -> None:
+@pytest.mark.parametrize(
+    ("operator", "opened"),
+    [
+        ("management", "TCP 443, 6443 and 5443 until an overlay names the API servers"),
+        ("cell", "TCP 443, 6443 and 5443 until an overlay names the API servers"),
+        ("pod-provider", "TCP 443 and 6443 until an overlay names the API server"),
+    ],
+)
+def test_what_is_open_to_any_address_is_one_policy_that_states_it(
+    operator: str, opened: str
+) -> None:
     labels = labels_of(operator, operator)
     open_ones = {
         text_at(policy, "metadata", "name"): text_at(
@@ -65,18 +81,14 @@ def test_what_is_open_to_any_address_is_one_policy_that_states_it(operator: str)
             for flow in derive_flows([policy], labels)
         )
     }
-    assert open_ones == {
-        f"compute-{operator}-operator-api-servers": (
-            "Open to any address on TCP 443, 6443 and 5443 "
-            "until an overlay names the API servers in spec.egress[0].to"
-        )
-    }
+    stated = f"Open to any address on {opened} in spec.egress[0].to"
+    assert open_ones == {f"{OPERATORS[operator]}-api-servers": stated}
 
 
 def test_operators_are_closed_by_default_and_strangers_are_left_alone() -> None:
     found = load_component("network-policy")
     closed = [one for one in found if text_at(one, "metadata", "name").endswith("default-deny")]
-    for operator in ("management", "cell"):
+    for operator in OPERATORS:
         assert derive_flows(closed, labels_of("single-cluster", operator)) == set()
     stranger: JsonObject = {"app.kubernetes.io/name": "somebody"}
     everything = {

@@ -21,6 +21,8 @@ from compute_management_operator.__main__ import main as run_management
 from compute_management_operator.settings import ManagementSettings
 from compute_operator_kit.config.loader import Command, load_settings
 from compute_operator_kit.config.settings import Root
+from compute_pod_provider.__main__ import main as run_provider
+from compute_pod_provider.settings import PodProviderSettings
 from compute_sim_planes.api_server.http.transport import Transport
 from compute_sim_planes.api_server.manifests import ManifestError, apply_manifests
 from compute_sim_planes.api_server.plane import Plane
@@ -31,12 +33,18 @@ from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 from e2e.deploy_checks.schemas import find_schema_problems
 from e2e.harness.deploy.kustomization_inputs import FILE, is_component
 from e2e.harness.deploy.manifests import DEPLOY, load_component, load_overlay
-from e2e.harness.deploy.overlay_targets import COMPONENTS, OVERLAYS, OverlayTarget, targets_of_files
+from e2e.harness.deploy.overlay_targets import (
+    COMPONENTS,
+    OPERATORS,
+    OVERLAYS,
+    OverlayTarget,
+    targets_of_files,
+)
 from e2e.world.objects import name_of, namespace_of, object_at, objects_at, text_at, texts_at
 from tools.workspace import Package
 
 BUILT_IN = ("v1", "apps/v1", "policy/v1")
-HOMES = ("management", "cell", "single-cluster")
+HOMES = ("management", "cell", "pod-provider", "single-cluster")
 
 
 @cache
@@ -68,7 +76,9 @@ def test_nothing_of_deploy_is_left_outside_an_overlay() -> None:
     others = {
         "README.md",
         "hub/interpreter/aggregate_status.lua",
+        "hub/interpreter/dependencies.lua",
         "hub/interpreter/interpret_health.lua",
+        "hub/interpreter/retain.lua",
     }
     files = {path.relative_to(DEPLOY) for path in DEPLOY.rglob("*") if path.is_file()}
     left = files - set(targets_of_files())
@@ -131,7 +141,7 @@ def test_unknown_missing_and_mistyped_fields_are_found() -> None:
         ("karmada", ("crds", "hub", "hub/cells/example")),
         ("milo", ("crds", "milo", "milo/cells/example")),
         ("", ("crds", "management")),
-        ("", ("crds", "cell")),
+        ("", ("crds", "cell", "pod-provider")),
         ("", ("single-cluster",)),
     ],
     ids=["hub", "milo", "management", "cell", "single-cluster"],
@@ -217,32 +227,34 @@ def test_everything_namespaced_is_in_the_one_namespace(overlay: str) -> None:
     assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-@pytest.mark.parametrize("operator", ["management", "cell"])
+@pytest.mark.parametrize("operator", sorted(OPERATORS))
 @pytest.mark.parametrize("is_single", [False, True])
 def test_pods_carry_the_version_of_the_package(operator: str, is_single: bool) -> None:
     folder = "single-cluster" if is_single else operator
-    text = (Package(f"{operator}-operator").path / "pyproject.toml").read_text("utf-8")
+    name = OPERATORS[operator]
+    package = Package(name.removeprefix("compute-"))
+    text = (package.path / "pyproject.toml").read_text("utf-8")
     version = next(line for line in text.splitlines() if line.startswith("version")).split('"')[1]
-    deployment = one(folder, "Deployment", f"compute-{operator}-operator")
+    deployment = one(folder, "Deployment", name)
     template = object_at(deployment, "spec", "template")
     for labelled in (deployment, template):
         labels = object_at(labelled, "metadata", "labels")
         assert labels["app.kubernetes.io/version"] == version
-        assert labels["app.kubernetes.io/component"] == f"{operator}-operator"
-        assert labels["app.kubernetes.io/name"] == f"compute-{operator}-operator"
+        assert labels["app.kubernetes.io/component"] == package.folder
+        assert labels["app.kubernetes.io/name"] == name
     (container,) = objects_at(template, "spec", "containers")
-    assert text_at(container, "image") == f"compute-{operator}-operator:{version}"
+    assert text_at(container, "image") == f"{name}:{version}"
 
 
 # --- configuration --------------------------------------------------------------------------------
 
-CONFIGS = [
-    (folder, operator)
-    for operator in ("management", "cell")
-    for folder in (operator, "single-cluster")
-]
-PROGRAMS = {"management": run_management, "cell": run_cell}
-SETTINGS: dict[str, type[Root]] = {"management": ManagementSettings, "cell": CellSettings}
+CONFIGS = [(folder, operator) for operator in OPERATORS for folder in (operator, "single-cluster")]
+PROGRAMS = {"management": run_management, "cell": run_cell, "pod-provider": run_provider}
+SETTINGS: dict[str, type[Root]] = {
+    "management": ManagementSettings,
+    "cell": CellSettings,
+    "pod-provider": PodProviderSettings,
+}
 
 
 def config_file(folder: str, operator: str, into: Path) -> Path:
@@ -267,10 +279,10 @@ def test_check_config_takes_the_shipped_configuration(
     assert (found, capsys.readouterr().err) == (0, "")
 
 
-@pytest.mark.parametrize("operator", ["management", "cell"])
+@pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_check_config_refuses_it_with_one_key_misspelt(operator: str, tmp_path: Path) -> None:
     path = config_file(operator, operator, tmp_path)
-    path.write_text(path.read_text("utf-8").replace("networking:", "network:"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("telemetry:", "telemetri:"), "utf-8")
     assert PROGRAMS[operator](["check-config", "--server-config", str(path)], {}) == 2
 
 
@@ -278,7 +290,7 @@ def test_check_config_refuses_it_with_one_key_misspelt(operator: str, tmp_path: 
 def test_every_file_the_configuration_names_lies_in_a_volume(
     folder: str, operator: str, tmp_path: Path
 ) -> None:
-    deployment = one(folder, "Deployment", f"compute-{operator}-operator")
+    deployment = one(folder, "Deployment", OPERATORS[operator])
     pod = object_at(deployment, "spec", "template", "spec")
     (container,) = objects_at(pod, "containers")
     mounts = {
@@ -303,7 +315,7 @@ def test_ports_and_probes_are_those_of_the_configuration(
     folder: str, operator: str, tmp_path: Path
 ) -> None:
     settings = settings_of(folder, operator, tmp_path)
-    deployment = one(folder, "Deployment", f"compute-{operator}-operator")
+    deployment = one(folder, "Deployment", OPERATORS[operator])
     (container,) = objects_at(deployment, "spec", "template", "spec", "containers")
     ports = {
         text_at(port, "name"): port["containerPort"] for port in objects_at(container, "ports")
@@ -335,6 +347,9 @@ def test_single_cluster_has_no_hub_no_quota_and_no_milo(tmp_path: Path) -> None:
     assert (management.discovery.mode, management.federation.mode) == ("single", "none")
     assert (cell.federation.mode, cell.quota.mode) == ("none", "disabled")
     assert (management.networking, cell.networking) == ("auto", "auto")
+    provider = settings_of("single-cluster", "pod-provider", tmp_path)
+    assert isinstance(provider, PodProviderSettings)
+    assert provider.scope == "all"
     groups = {text_at(document, "apiVersion") for document in rendered("single-cluster")}
     assert not [group for group in groups if "karmada" in group or "miloapis" in group]
 

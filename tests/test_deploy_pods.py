@@ -12,10 +12,11 @@ from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, PodFault
 from e2e.deploy_checks.pod_security import find_problems
 from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
+from e2e.harness.deploy.overlay_targets import OPERATORS
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
 from e2e.world.objects import name_of, object_at, objects_at, text_at
 
-HOMES = ("management", "cell", "single-cluster")
+HOMES = ("management", "cell", "pod-provider", "single-cluster")
 needs_kubectl = pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
 COMPONENTS = ("webhook-certs", "network-policy", "high-availability", "owner-refs", "monitoring")
 
@@ -40,10 +41,7 @@ def render_with(components: tuple[str, ...], folder: str, into: Path) -> list[Js
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
         f"resources:\n- deploy/{folder}\ncomponents:\n{listed}"
         "images:\n"
-        + "".join(
-            f"- name: compute-{operator}-operator\n  digest: sha256:{'0' * 64}\n"
-            for operator in ("management", "cell")
-        ),
+        + "".join(f"- name: {name}\n  digest: sha256:{'0' * 64}\n" for name in OPERATORS.values()),
         "utf-8",
     )
     return parse_manifests(kustomize(into))
@@ -99,14 +97,19 @@ def test_fault_of_any_container_is_found(fault: PodFault, where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "cpu", "memory"), [("management", "50m", "256Mi"), ("cell", "25m", "192Mi")]
+    ("operator", "cpu", "memory"),
+    [
+        ("management", "50m", "256Mi"),
+        ("cell", "25m", "192Mi"),
+        ("pod-provider", "25m", "192Mi"),
+    ],
 )
 @pytest.mark.parametrize("is_single", [False, True])
 def test_deployment_is_as_the_page_has_it(
     operator: str, cpu: str, memory: str, *, is_single: bool
 ) -> None:
     folder = "single-cluster" if is_single else operator
-    spec = object_at(deployments(folder)[f"compute-{operator}-operator"], "spec")
+    spec = object_at(deployments(folder)[OPERATORS[operator]], "spec")
     pod = object_at(spec, "template", "spec")
     (container,) = objects_at(pod, "containers")
     assert container["resources"] == {
@@ -130,8 +133,7 @@ def test_deployment_is_as_the_page_has_it(
 def test_high_availability_keeps_one_replica_up_on_another_node(tmp_path: Path) -> None:
     rendered = render_with(("high-availability",), "single-cluster", tmp_path)
     shown = {f"{text_at(each, 'kind')}/{name_of(each)}": each for each in rendered}
-    for operator in ("management", "cell"):
-        name = f"compute-{operator}-operator"
+    for name in OPERATORS.values():
         labels: JsonObject = {"matchLabels": {"app.kubernetes.io/name": name}}
         spec = object_at(shown[f"Deployment/{name}"], "spec")
         assert spec["replicas"] == 2

@@ -11,7 +11,7 @@ import pytest
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.rbac_rights import READING, RbacRight, granted_by, parse_table, roles_in
 from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
-from e2e.harness.deploy.overlay_targets import OVERLAYS
+from e2e.harness.deploy.overlay_targets import OPERATORS, OVERLAYS
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
 from e2e.world.objects import object_at, objects_at, text_at, texts_at
 from tools.workspace import ROOT
@@ -24,24 +24,30 @@ Bound: TypeAlias = tuple[str, tuple[Subject, ...]]  # role and subjects
 # Where the roles of an identity are, and which they are; names in the table must be these.
 HELD: dict[str, tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = {
     "A": (("milo", ((CLUSTER, "compute-management-operator-project"),)),),
-    "B": (("hub", ((CLUSTER, "compute-management-operator"),)),),
-    "C": (("hub", ((CLUSTER, "compute-cell-operator"),)),),
+    "B": (
+        (
+            "hub",
+            ((CLUSTER, "compute-management-operator"), ("Role", "compute-management-operator")),
+        ),
+    ),
+    "C": (
+        ("hub", ((CLUSTER, "compute-cell-operator"),)),
+        ("hub/cells/example", (("Role", "compute-cell-heartbeat:example"),)),
+    ),
     "D": (("cell", ((CLUSTER, "compute-cell-operator"),)),),
     "E": (("milo", ((CLUSTER, "compute-cell-operator-quota"),)),),
     "F": tuple(
         (
             folder,
-            (
-                ("Role", f"compute-{folder}-operator"),
-                (CLUSTER, f"compute-{folder}-operator-metrics"),
-            ),
+            (("Role", name), (CLUSTER, f"{name}-metrics")),
         )
-        for folder in ("management", "cell")
+        for folder, name in OPERATORS.items()
     ),
     "G": (
-        ("hub", ((CLUSTER, "compute-cell-decommission"),)),
+        ("hub", ((CLUSTER, "compute-cell-decommission"), ("Role", "compute-cell-decommission"))),
         ("milo", ((CLUSTER, "compute-cell-decommission-quota"),)),
     ),
+    "H": (("pod-provider", ((CLUSTER, "compute-pod-provider"),)),),
 }
 # Rights that are a way to further rights, or to somebody's secrets.
 FORBIDDEN_VERBS = {"*", "escalate", "bind", "impersonate"}
@@ -63,9 +69,9 @@ def without_names(rights: set[RbacRight]) -> set[RbacRight]:
     return {RbacRight(right.group, right.resource, right.verb) for right in rights}
 
 
-def test_the_page_has_the_identities_a_to_g() -> None:
+def test_the_page_has_the_identities_a_to_h() -> None:
     assert sorted({line.identity for line in TABLE}) == sorted(HELD)
-    assert len(TABLE) == 37  # A 9, B 7, C 4, D 8, E 2, F 3, G 4
+    assert len(TABLE) == 44  # A 9, B 8, C 5, D 8, E 2, F 3, G 5, H 4
 
 
 @pytest.mark.parametrize("identity", sorted(HELD))
@@ -97,7 +103,7 @@ def test_no_role_stands_beside_the_table() -> None:
     known = {
         (folder, *name) for places in HELD.values() for folder, names in places for name in names
     }
-    for folder in ("hub", "milo", "management", "cell"):
+    for folder in ("hub", "milo", "management", "cell", "pod-provider"):
         for name in roles_in(rendered(folder)):
             if name != (CLUSTER, "compute-metrics-reader"):
                 assert (folder, *name) in known
@@ -120,9 +126,11 @@ def test_what_is_watched_is_got_and_listed_by_the_same_rule(overlay: str) -> Non
                 assert set(READING) <= set(texts_at(rule, "verbs"))
 
 
-@pytest.mark.parametrize("folder", ["management", "cell"])
-def test_lease_is_read_and_written_by_its_name_alone(folder: str) -> None:
-    name = f"compute-{folder}-operator"
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    OPERATORS.items(),
+)
+def test_lease_is_read_and_written_by_its_name_alone(folder: str, name: str) -> None:
     role = roles_in(rendered(folder))["Role", name]
     leases = {right for right in granted_by(role) if right.resource == "leases"}
     group = "coordination.k8s.io"
@@ -133,8 +141,21 @@ def test_lease_is_read_and_written_by_its_name_alone(folder: str) -> None:
     }
 
 
+@pytest.mark.spec("DS-13")
+def test_a_cell_renews_its_own_lease_by_name_and_cannot_create_it() -> None:
+    role = roles_in(rendered("hub/cells/example"))["Role", "compute-cell-heartbeat:example"]
+    name = ("compute-cell-example",)
+    assert granted_by(role) == {
+        RbacRight("coordination.k8s.io", "leases", verb, name) for verb in ("get", "update")
+    }
+    (lease,) = (one for one in rendered("hub/cells/example") if text_at(one, "kind") == "Lease")
+    assert text_at(lease, "metadata", "name") == name[0]
+    assert "spec" not in lease  # never renewed: the cell is not judged by it yet
+    assert object_at(role, "metadata")["namespace"] == object_at(lease, "metadata")["namespace"]
+
+
 def test_metrics_readers_may_get_metrics_and_nothing_else() -> None:
-    for folder in ("management", "cell", "single-cluster"):
+    for folder in ("management", "cell", "pod-provider", "single-cluster"):
         reader = roles_in(rendered(folder))[CLUSTER, "compute-metrics-reader"]
         assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 
@@ -156,6 +177,7 @@ def bindings(folder: str) -> dict[str, Bound]:
 
 MANAGEMENT: Subject = ("ServiceAccount", "compute-system", "compute-management-operator")
 CELL: Subject = ("ServiceAccount", "compute-system", "compute-cell-operator")
+PROVIDER: Subject = ("ServiceAccount", "compute-system", "compute-pod-provider")
 MANAGEMENT_USER: Subject = (
     "User",
     "",
@@ -166,10 +188,13 @@ AT_HOME: dict[str, dict[str, Bound]] = {
         f"RoleBinding/{who[2]}": (f"Role/{who[2]}", (who,)),
         f"ClusterRoleBinding/{who[2]}-metrics": (f"ClusterRole/{who[2]}-metrics", (who,)),
     }
-    for who in (MANAGEMENT, CELL)
+    for who in (MANAGEMENT, CELL, PROVIDER)
 }
 OWN_PLANE: dict[str, Bound] = {
     "ClusterRoleBinding/compute-cell-operator": ("ClusterRole/compute-cell-operator", (CELL,))
+}
+OWN_PODS: dict[str, Bound] = {
+    "ClusterRoleBinding/compute-pod-provider": ("ClusterRole/compute-pod-provider", (PROVIDER,))
 }
 PROJECTS = "compute-management-operator-project"
 BOUND: dict[str, dict[str, Bound]] = {
@@ -178,13 +203,21 @@ BOUND: dict[str, dict[str, Bound]] = {
         "ClusterRoleBinding/compute-management-operator": (
             "ClusterRole/compute-management-operator",
             (MANAGEMENT_USER,),
-        )
+        ),
+        "RoleBinding/compute-management-operator": (
+            "Role/compute-management-operator",
+            (MANAGEMENT_USER,),
+        ),
     },
     "hub/cells/example": {
         "ClusterRoleBinding/compute-cell-operator:example": (
             "ClusterRole/compute-cell-operator",
             (("User", "", "compute:cell:example"),),
-        )
+        ),
+        "RoleBinding/compute-cell-heartbeat:example": (
+            "Role/compute-cell-heartbeat:example",
+            (("User", "", "compute:cell:example"),),
+        ),
     },
     "milo": {f"ClusterRoleBinding/{PROJECTS}": (f"ClusterRole/{PROJECTS}", (MANAGEMENT_USER,))},
     "milo/cells/example": {
@@ -195,10 +228,13 @@ BOUND: dict[str, dict[str, Bound]] = {
     },
     "management": AT_HOME[MANAGEMENT[2]],
     "cell": AT_HOME[CELL[2]] | OWN_PLANE,
-    # Roles A, D and F, bound locally.
+    "pod-provider": AT_HOME[PROVIDER[2]] | OWN_PODS,
+    # Roles A, D, F and H, bound locally.
     "single-cluster": AT_HOME[MANAGEMENT[2]]
     | AT_HOME[CELL[2]]
+    | AT_HOME[PROVIDER[2]]
     | OWN_PLANE
+    | OWN_PODS
     | {f"ClusterRoleBinding/{PROJECTS}": (f"ClusterRole/{PROJECTS}", (MANAGEMENT,))},
 }
 
@@ -218,7 +254,7 @@ def test_single_cluster_has_the_same_role_as_the_milo_root() -> None:
 def test_owner_refs_adds_the_finalizers_of_owners_and_nothing_else(tmp_path: Path) -> None:
     overlay = tmp_path / "kustomization.yaml"
     added: set[RbacRight] = set()
-    for folder in ("hub", "milo", "cell"):
+    for folder in ("hub", "milo", "cell", "pod-provider"):
         (tmp_path / "deploy").unlink(missing_ok=True)
         (tmp_path / "deploy").symlink_to(DEPLOY)
         overlay.write_text(
@@ -232,7 +268,7 @@ def test_owner_refs_adds_the_finalizers_of_owners_and_nothing_else(tmp_path: Pat
             added |= granted_by(role) - granted_by(without[name])
     assert added == {
         RbacRight("compute.datumapis.com", f"{owner}/finalizers", "update")
-        for owner in ("workloads", "workloaddeployments")
+        for owner in ("workloads", "workloaddeployments", "instances")
     }
 
 
@@ -246,6 +282,7 @@ def test_roles_say_which_identity_they_are() -> None:
         "E": "milo/roles/cell/role.yaml",
         "F": "management/operator/rbac.yaml",
         "G": "hub/rbac/decommission.yaml",
+        "H": "pod-provider/operator/role.yaml",
     }
     for letter, name in files.items():
         assert (DEPLOY / name).read_text("utf-8").startswith(f"# {letter}: ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.doc_blocks import BLANK, Kind, Shown, find_shown
-from tools.doc_commands import anchor_of, broken_links, commands, run_here, shown
-from tools.workspace import ROOT
+from tools.doc_commands import RUN_BY_CI, anchor_of, broken_links, commands, run_here, shown
+from tools.workspace import ROOT, read_sessions
 
 
 def test_no_link_leads_nowhere() -> None:
@@ -110,3 +110,14 @@ def test_the_project_speaks_of_itself_alone() -> None:
 )
 def test_a_command_that_prints_nothing_fails_the_run(command: str, failures: list[str]) -> None:
     assert list(run_here([Shown("README.md", 1, Kind.CONSOLE, command)])) == failures
+
+
+def test_sessions_that_ci_runs_are_not_run_twice(capfd: pytest.CaptureFixture[str]) -> None:
+    assert list(run_here([Shown("README.md", 1, Kind.CONSOLE, "./dev test")])) == []
+    assert "not run here, `.ci/run` runs it: ./dev test" in capfd.readouterr().out
+
+
+def test_ci_really_runs_what_documents_leave_to_it() -> None:
+    assert set(RUN_BY_CI) == {"./dev test", "./dev check"}
+    assert "./dev test" in (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    assert '("check", *units' in read_sessions()["test"]

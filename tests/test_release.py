@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.rehearsal import read_section, rehearse
 from tools.release_artifacts import find_differences
-from tools.workspace import ROOT, Package
+from tools.workspace import OPERATORS, PACKAGES, ROOT, Package
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH"),
@@ -113,3 +114,43 @@ def test_builds_that_differ_are_found(tmp_path: Path) -> None:
     (second / "same.whl").write_bytes(b"2")
     (second / "more.whl").write_bytes(b"3")
     assert find_differences(first, second) == ["more.whl", "same.whl"]
+
+
+@pytest.mark.slow
+def test_everything_can_be_released(tmp_path: Path) -> None:
+    lines = list(rehearse(ROOT, "0.1.0", tmp_path))
+    assert lines[-1].startswith(f"{len(PACKAGES) + 1} tags")
+
+
+def test_a_rehearsal_reads_of_a_changelog_what_one_release_tells() -> None:
+    changelog = (
+        "# Changelog\n\n## 0.2.0 (2026-11-20)\n\n- Two.\n\n## 0.1.0 (2026-11-19)\n\n- One.\n"
+    )
+    assert "- Two." in read_section(changelog, "0.2.0")
+    assert "- One." not in read_section(changelog, "0.2.0")
+    assert read_section(changelog, "0.3.0") == []
+
+
+DIGEST = "sha256:" + "a1" * 32
+
+
+def test_the_installation_is_tagged_once_its_images_have_digests(clone: Path) -> None:
+    refused = release(clone, "deploy", "0.1.0")
+    assert refused.returncode == 1
+    assert "has no digest of compute-" in refused.stderr
+    assert git(clone, "tag", "--list") == ""
+
+    for folder in OPERATORS:
+        written = release(clone, "--image", f"compute-{folder}={DIGEST}")
+        assert written.returncode == 0, written.stderr
+    git(clone, "commit", "--all", "--message", "Name the images of 0.1.0")
+    ended = release(clone, "deploy", "0.1.0")
+
+    assert ended.returncode == 0, ended.stderr
+    assert git(clone, "tag", "--list") == "deploy/v0.1.0\n"
+    first = (clone / "dist/install-cell.yaml").read_bytes()
+    assert f"image: ghcr.io/datum-cloud/compute-cell-operator@{DIGEST}\n".encode() in first
+    again = release(clone, "--from-tag", "deploy/v0.1.0")
+    assert again.returncode == 0, again.stderr
+    assert (clone / "dist/install-cell.yaml").read_bytes() == first
+    assert "is there already" in release(clone, "deploy", "0.1.0").stderr

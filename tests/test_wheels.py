@@ -16,7 +16,7 @@ from compute_api_types.crd import SHORT_NAMES
 from compute_sim_planes.crds import load_crds
 from compute_sim_planes.json_types import object_at, string_at, strings_at
 from tools.wheels import (
-    LIBRARIES,
+    WITH_EXAMPLES,
     WheelError,
     check_contents,
     compare_with_release,
@@ -37,7 +37,7 @@ OF_KUBERNETES = frozenset(
 OF_KARMADA = frozenset({"cop", "cpp", "crb", "fhpa", "mcs", "op", "pp", "rb", "ric", "wk", "wr"})
 
 
-@pytest.mark.parametrize("folder", LIBRARIES)
+@pytest.mark.parametrize("folder", WITH_EXAMPLES)
 def test_examples_of_a_readme_pass_mypy_strict(folder: str, tmp_path: Path) -> None:
     found = examples(Package(folder))
     assert found

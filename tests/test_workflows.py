@@ -254,7 +254,7 @@ def test_workflows_may_only_read_unless_a_job_says_why() -> None:
     for name, workflow in workflows().items():
         assert workflow.permissions == {"contents": "read"}, name
     writers = {name for name, job in jobs() if "write" in job.permissions.values()}
-    assert writers == {"release.yaml: wheel", "release.yaml: image", "release.yaml: index"}
+    assert writers == {f"release.yaml: {name}" for name in ("wheel", "image", "index", "install")}
 
 
 def test_no_command_takes_words_of_strangers() -> None:
@@ -270,7 +270,7 @@ def test_no_command_takes_words_of_strangers() -> None:
 def test_a_release_begins_with_a_tag_and_waits_for_tests_and_audit() -> None:
     release = read("release.yaml")
     assert release.triggers == {"push": {"tags": ["*/v*"]}}
-    for name in ("wheel", "image"):
+    for name in ("wheel", "image", "install"):
         assert set(release.jobs[name].needs) == {"test", "audit"}
     assert release.jobs["index"].needs == ("image",)
 
@@ -284,6 +284,15 @@ def test_every_tag_is_a_library_or_an_operator_and_published_once() -> None:
             is_named = f"startsWith(github.ref_name, '{folder}/')" in condition
             assert is_named == (folder in OPERATORS), f"{name}: {folder}"
         assert ("!startsWith" in condition) is not is_operator
+        assert ("!startsWith(github.ref_name, 'deploy/')" in condition) is not is_operator
+    assert document["jobs"]["install"]["if"] == "${{ startsWith(github.ref_name, 'deploy/') }}"
+
+
+@pytest.mark.fault("S7")
+def test_the_files_of_an_installation_go_out_with_provenance() -> None:
+    job = read("release.yaml").jobs["install"]
+    assert './dev release --from-tag "$TAG"' in job.commands
+    assert "actions/attest-build-provenance" in job.actions()
 
 
 @pytest.mark.fault("S7")

@@ -245,6 +245,50 @@ ROWS: Final = (
                 (("compute_federation_ambiguous_cities", "cities"),),
             ),
             Panel(
+                "Suspended",
+                "Projects and deployments that the platform has stopped.",
+                "short",
+                (
+                    ("compute_suspended_projects", "projects"),
+                    ("compute_suspended_deployments", "deployments"),
+                ),
+            ),
+            Panel(
+                "Suspensions not confirmed",
+                "A cell may still run what is to be stopped, or not yet what resumed.",
+                "short",
+                (("sum by (cause) (compute_suspension_unconfirmed)", "{{cause}}"),),
+            ),
+            Panel(
+                "Cells by what is heard of them",
+                "Dark: neither the cell's Lease nor Karmada; users read CellUnreachable.",
+                "short",
+                (("max by (state) (compute_federation_cells)", "{{state}}"),),
+            ),
+            Panel(
+                "Age of the cells' Leases",
+                "Since each Lease was seen to change.",
+                "s",
+                (("max by (cell) (compute_federation_cell_lease_age_seconds)", "{{cell}}"),),
+            ),
+            Panel(
+                "Objects that state CellUnreachable",
+                "Deployments and Instances of projects.",
+                "short",
+                (("max by (kind) (compute_federation_dark_objects)", "{{kind}}"),),
+            ),
+            Panel(
+                "Cells that became unreachable or returned",
+                "Verdicts that changed, per hour.",
+                "short",
+                (
+                    (
+                        "sum by (cell) (increase(compute_federation_dark_transitions_total[1h]))",
+                        "{{cell}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Claims that nothing backs",
                 "Quota claims in the name of a cell that runs nothing for them.",
                 "short",
@@ -258,6 +302,59 @@ ROWS: Final = (
                     (
                         "sum by (cell) (increase(compute_misplaced_claims_removed_total[15m]))",
                         "{{cell}}",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Row(
+        "Do containers run?",
+        (
+            Panel(
+                "Instances of the pod provider by state",
+                "Where each Instance that runs as a Pod stands; `stopping` should pass.",
+                "short",
+                (("sum by (state) (compute_pod_provider_instances)", "{{state}}"),),
+            ),
+            Panel(
+                "Seconds to available",
+                "From the last gate to Available, images pulled included.",
+                "s",
+                (
+                    (
+                        (
+                            "histogram_quantile(0.99, sum by (le) "
+                            "(rate(compute_pod_provider_available_seconds_bucket[15m])))"
+                        ),
+                        "p99",
+                    ),
+                ),
+            ),
+            Panel(
+                "Pods made again",
+                "Pods that were lost, by the cause; many evictions: nodes are too small.",
+                "short",
+                (
+                    (
+                        (
+                            "sum by (reason) "
+                            "(increase(compute_pod_provider_pods_recreated_total[15m]))"
+                        ),
+                        "{{reason}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Pods that do not end",
+                "Teardowns that took over five minutes more than their grace period.",
+                "short",
+                (
+                    (
+                        (
+                            "sum by (instance) "
+                            "(increase(compute_pod_provider_stuck_teardowns_total[15m]))"
+                        ),
+                        "{{instance}}",
                     ),
                 ),
             ),

@@ -4,6 +4,8 @@ Blocks of `console` are run by the shell in the root of this tree, as written; t
 a world that the how-tos are about: simulated planes behind HTTPS, both operators, and a stock
 `kubectl`. All must succeed. What is not run is listed with the reason, and where no kubectl is to
 be had, so are the how-tos. A command that prints nothing has failed too: it shows a reader nothing.
+Sessions that `.ci/run` has are not run a second time, unless `--all` asks for it: they take longer
+than everything else here.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +26,12 @@ from tools.workspace import ROOT
 CODE: Final = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING: Final = re.compile(r"^#+ (.*)$", re.MULTILINE)
-HOW_TOS: Final = "docs/howto/"
+# Pages whose commands are run on planes of their own.
+HOW_TOS: Final = ("docs/howto/", "docs/tutorial/")
+# Shown commands that every change runs, and where.
+RUN_BY_CI: Final = {"./dev test": "`.ci/run` runs it", "./dev check": "`./dev test` runs it"}
+# The demo takes one minute; a command that hangs must not hold the run.
+AT_MOST_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,7 @@ class Command:
 
 def pages(root: Path) -> list[Path]:
     listed = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("packages/*/*.md")]
+    listed += root.glob("examples/**/*.md")
     return sorted(path for path in listed if path.name != "template.md")
 
 
@@ -78,11 +87,14 @@ def _anchors(page: Path) -> set[str]:
     return {anchor_of(heading) for heading in HEADING.findall(page.read_text("utf-8"))}
 
 
-def run_here(found: Sequence[Shown]) -> Iterator[str]:
+def run_here(found: Sequence[Shown], *, is_all: bool = False) -> Iterator[str]:
     """Runs the commands of all pages but how-tos in this tree, each once; what failed."""
     here = [one for one in found if not one.page.startswith(HOW_TOS)]
     runnable = {one.text: one for one in here if one.kind in {Kind.CONSOLE, Kind.SCRIPT}}
     for one in runnable.values():
+        if one.text in RUN_BY_CI and not is_all:
+            say(f"{one.place}: not run here, {RUN_BY_CI[one.text]}: {one.text}")
+            continue
         say(f"{one.place}: $ {one.text}")
         code, printed = run_aloud(one.text)
         if code:
@@ -98,10 +110,14 @@ def run_aloud(script: str) -> tuple[int, int]:
         ["bash", "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as running:
         printed = 0
+        deadline = threading.Timer(AT_MOST_SECONDS, running.kill)
+        deadline.start()
         for line in running.stdout or ():
             printed += len(line)
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
+        deadline.cancel()
+        deadline.join()
     return running.returncode, printed
 
 
@@ -109,8 +125,8 @@ def say(text: str) -> None:
     print(f"docs: {text}", flush=True)
 
 
-def run_all(found: Sequence[Shown]) -> Iterator[str]:
-    yield from run_here(found)
+def run_all(found: Sequence[Shown], *, is_all: bool) -> Iterator[str]:
+    yield from run_here(found, is_all=is_all)
     # Only here: links are checked where nothing of the demo is installed.
     from e2e.demo.howtos import run_how_tos
 
@@ -123,17 +139,18 @@ def run_all(found: Sequence[Shown]) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the documents' commands, check their links.")
     parser.add_argument("--links-only", action="store_true", help="run nothing")
+    parser.add_argument("--all", action="store_true", help="also the sessions that CI runs")
     parser.add_argument("pages", nargs="*", help="only pages whose path begins so")
     chosen = parser.parse_args()
     found = [one for one in shown(ROOT) if one.page.startswith(tuple(chosen.pages) or "")]
     failures = list(broken_links(ROOT))
     failures += [
-        f"{one.place}: a command that nobody runs; fence it as `sh`, or say why not"
+        f"{one.place}: a command that no run covers; fence it as `sh`, or give the reason above it"
         for one in found
         if one.kind is Kind.UNMARKED
     ]
     if not chosen.links_only:
-        failures += run_all(found)
+        failures += run_all(found, is_all=chosen.all)
     for failure in failures:
         print(f"docs: {failure}", file=sys.stderr)
     return 1 if failures else 0

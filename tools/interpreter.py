@@ -52,7 +52,7 @@ def _block(dumper: yaml.SafeDumper, text: BlockText) -> yaml.ScalarNode:
 BlockDumper.add_representer(BlockText, _block)
 
 
-def customization(aggregation: str, health: str) -> str:
+def customization(aggregation: str, health: str, retention: str, dependencies: str) -> str:
     document = {
         "apiVersion": "config.karmada.io/v1alpha1",
         "kind": "ResourceInterpreterCustomization",
@@ -63,7 +63,9 @@ def customization(aggregation: str, health: str) -> str:
                 "kind": "WorkloadDeployment",
             },
             "customizations": {
+                "dependencyInterpretation": {"luaScript": BlockText(dependencies)},
                 "healthInterpretation": {"luaScript": BlockText(health)},
+                "retention": {"luaScript": BlockText(retention)},
                 "statusAggregation": {"luaScript": BlockText(aggregation)},
             },
         },
@@ -74,9 +76,12 @@ def customization(aggregation: str, health: str) -> str:
 def wanted_files() -> dict[Path, str]:
     aggregation = aggregation_script()
     health = (FOLDER / "interpret_health.lua").read_text("utf-8")
+    retention = (FOLDER / "retain.lua").read_text("utf-8")
+    dependencies = (FOLDER / "dependencies.lua").read_text("utf-8")
+    scripts = customization(aggregation, health, retention, dependencies)
     return {
         FOLDER / "aggregate_status.lua": aggregation,
-        FOLDER / "workloaddeployment.yaml": customization(aggregation, health),
+        FOLDER / "workloaddeployment.yaml": scripts,
     }
 
 

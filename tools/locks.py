@@ -59,6 +59,7 @@ TARGETS: Final = (
     Target("door", groups=("door",)),
     Target("dev", groups=("dev",)),
     Target("image-builder", groups=("image-builder",)),
+    Target("site", groups=("site",)),
     *(Target(folder, package=folder, extras=IMAGE_EXTRAS) for folder in OPERATORS),
     *TESTS.values(),
 )

@@ -34,12 +34,6 @@ RANK: Final = """\
 Where several things block at once, the highest rank wins; a reason that is not listed has rank 0.
 """
 
-RESERVED: Final = """\
-## Reserved reasons
-
-Of features to come. This release never writes them, but shows and ranks them where another does.
-"""
-
 INTERNAL: Final = """\
 ## Internal reasons
 
@@ -60,8 +54,6 @@ def render() -> str:
         draw_table(("rank", "reasons"), _ranks()),
         "## Reasons\n",
         draw_table(("reason", "means", "what to do"), map(_meaning, sorted(_user_facing()))),
-        RESERVED,
-        draw_table(("reason", "means", "what to do"), map(_meaning, catalogue.RESERVED)),
         INTERNAL,
         draw_table(("reason", "means"), _internal()),
     ]
@@ -91,7 +83,7 @@ def _words(shown: Iterable[str]) -> str:
 
 def _user_facing() -> Iterator[str]:
     for meaning in reasons.MEANINGS.values():
-        if not meaning.internal and meaning.reason not in catalogue.RESERVED:
+        if not meaning.internal:
             yield meaning.reason
 
 

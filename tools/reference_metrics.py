@@ -24,6 +24,7 @@ PARTS: Final = (
     ("Both operators", catalogue.RUNTIME),
     ("Management operator", catalogue.MANAGEMENT),
     ("Cell operator", catalogue.CELL),
+    ("Pod provider", catalogue.POD_PROVIDER),
 )
 
 INTRODUCTION: Final = """\

@@ -1,4 +1,5 @@
-"""Builds what the release workflow publishes of a tagged library: wheel, SBOM, checksums.
+"""Builds what the release workflow publishes of a tagged library: wheel, SBOM, checksums, and the
+krew plugin of `kubectl compute`.
 
 The tag names package and version, and the tree must agree with it. Everything is built twice, from
 the time of the tagged commit, and published only when both builds have the same bytes (S7): another
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools import krew
 from tools.workspace import OPERATORS, PACKAGES, ROOT, Package
 
 SUMS: Final = "SHA256SUMS"
@@ -48,7 +50,7 @@ def parse_tag(text: str) -> Tag:
 
 
 def make_artifacts(tag: Tag, into: Path) -> list[Path]:
-    """Wheel, source archive, SBOM and checksums in an empty folder."""
+    """Wheel, source archive, SBOM, checksums, perhaps a krew plugin, in an empty folder."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -58,6 +60,8 @@ def make_artifacts(tag: Tag, into: Path) -> list[Path]:
             raise ArtifactsError(f"two builds differ in {', '.join(differing)}")
         for path in sorted(first.iterdir()):
             shutil.copy2(path, into)
+    if tag.package.folder == krew.PACKAGE.folder:
+        krew.write_plugin(into, tag.version)
     _write_sbom(tag, into / f"{tag.package.distribution}-{tag.version}.cdx.json")
     (into / SUMS).write_text(checksums(into), "utf-8")
     return sorted(into.iterdir())

@@ -1,9 +1,10 @@
 """Tries each wheel as its user gets it: alone, in an empty environment, on every Python at hand.
 
 In a shared environment a missing dependency, file or licence goes unnoticed until a stranger
-installs the wheel. Of the two libraries the README's examples are run, metadata are rated by
-pyroma, and public names are compared with the last release by griffe. Of the operators the command
-is started. A Python that is missing and a library without release are named.
+installs the wheel. Metadata are rated by pyroma. Of the libraries the README's examples are run,
+and public names are compared with the last release by griffe. Of the operators the command is
+started, of `kubectl compute` the time of its start is measured. A Python that is missing and a
+library without release are named.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +26,11 @@ from typing import Final
 from tools.workspace import OPERATORS, PACKAGES, PYTHONS, ROOT, Package, find_python
 
 LIBRARIES: Final = ("api-types", "quota-client")
+# Their README's examples are programs; those of the others are parts of one.
+WITH_EXAMPLES: Final = (*LIBRARIES, "kubeconfig")
+COMMAND: Final = "kubectl-compute"  # the package has the name of its command
+STARTS: Final = 5
+LONGEST_START: Final = 0.5  # seconds more than `python -c pass`
 LOWEST_RATING: Final = 9
 RATING: Final = re.compile(r"^Final rating: (\d+)/10$", re.MULTILINE)
 EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -123,16 +131,43 @@ def try_on(python: str, package: Package, wheels: Path, scratch: Path) -> str:
         program = environment / "bin" / f"compute-{package.folder}"
         run(str(program), "--help", folder=scratch)
         return "its command starts"
-    if package.folder not in LIBRARIES:
-        run(*checked, "-c", f"import {package.import_name}", folder=scratch)
+    if package.folder == COMMAND:
+        return try_command(environment, scratch)
+    run(*checked, "-c", f"import {package.import_name}", folder=scratch)
+    if package.folder not in WITH_EXAMPLES:
         return "it can be imported"
-    version = f"import {package.import_name} as it; assert it.__version__ == '{package.version}'"
-    run(*checked, "-c", version, folder=scratch)
+    if package.folder in LIBRARIES:
+        it = package.import_name
+        version = f"import {it}; assert {it}.__version__ == '{package.version}'"
+        run(*checked, "-c", version, folder=scratch)
     for number, example in enumerate(examples(package)):
         path = scratch / f"example_{number}.py"
         path.write_text(example, "utf-8")
         run(*checked, str(path), folder=scratch)
     return f"{len(examples(package))} examples of its README ran"
+
+
+def try_command(environment: Path, scratch: Path) -> str:
+    """Starts `kubectl-compute` from its wheel; its time, and the distributions that it brought."""
+    interpreter, program = environment / "bin" / "python", environment / "bin" / COMMAND
+    run(str(program), "why", "--help", folder=scratch)
+    bare = _median(str(interpreter), "-c", "pass", folder=scratch)
+    imported = _median(str(interpreter), "-c", "import compute_kubectl.__main__", folder=scratch)
+    helped = _median(str(program), "--help", folder=scratch)
+    extra = max(imported, helped) - bare
+    if extra > LONGEST_START:
+        raise WheelError(f"{COMMAND}: its start takes {extra:.2f} s more than Python's own")
+    listed = run("uv", "pip", "list", "--format", "freeze", "--python", str(interpreter))
+    return f"its command starts in {extra:.2f} s more than Python; with {', '.join(listed.split())}"
+
+
+def _median(*command: str, folder: Path) -> float:
+    took: list[float] = []
+    for _ in range(STARTS):
+        began = time.monotonic()
+        run(*command, folder=folder)
+        took.append(time.monotonic() - began)
+    return statistics.median(took)
 
 
 def pythons() -> Iterator[tuple[str, str]]:
@@ -153,12 +188,12 @@ def try_all(packages: Sequence[Package]) -> Iterator[str]:
         for each in PACKAGES:  # siblings too: a wheel finds those it needs here
             check_contents(Package(each), build(Package(each), wheels))
         for package in packages:
-            if package.folder in LIBRARIES:
-                try:
-                    say(f"{package.folder}: pyroma rates it {rate(package)} of 10")
+            try:
+                say(f"{package.folder}: pyroma rates it {rate(package)} of 10")
+                if package.folder in LIBRARIES:
                     say(compare_with_release(package))
-                except WheelError as failed:
-                    yield str(failed)
+            except WheelError as failed:
+                yield str(failed)
         for minor, python in pythons():
             for package in packages:
                 try:

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Final
 
+from e2e.backends.pods.instances.images import write_archive
 from e2e.harness.deploy.manifests import load_overlay
 from tools.images import base, checklist
 from tools.images.buildah import Buildah
@@ -17,6 +18,7 @@ from tools.images.wheelhouse import make_wheelhouse
 from tools.workspace import OPERATORS, ROOT, Package
 
 FOLDER: Final = ROOT / ".images"
+INSTANCES: Final = FOLDER / "instances" / "image.tar"
 
 
 def main() -> int:
@@ -35,6 +37,8 @@ def main() -> int:
         if not chosen and not (told.unchecked and buildah.has(base.NAME)):
             print("base: from Debian's packages", flush=True)
             base.make_base(buildah, FOLDER / "base")
+        if not chosen:
+            write_archive(FOLDER / "base" / "base.tar", INSTANCES)
         problems = [problem for folder in OPERATORS for problem in make(buildah, folder, name)]
     except ImagesError as failed:
         print(failed, file=sys.stderr)
@@ -81,7 +85,7 @@ def _make(buildah: Buildah, folder: str, base_image: str) -> list[str]:
 
 def _shipped_configuration(folder: str) -> str:
     """The one that the overlay brings."""
-    overlay = "management" if folder == "management-operator" else "cell"
+    overlay = folder.removesuffix("-operator")
     wanted = f"compute-{overlay}-config"
     for document in load_overlay(overlay):
         match document:
