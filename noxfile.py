@@ -242,7 +242,8 @@ def e2e(session: nox.Session) -> None:
     is_on_our_nodes = chosen == "--in-cluster"
     session.run("python", "-m", "e2e.harness", "build", *(("--nodes",) if is_on_our_nodes else ()))
     if chosen:
-        tool(session, "images", "--unchecked")
+        previous = ("--previous", PREVIOUS) if "--all" in session.posargs else ()
+        tool(session, "images", "--unchecked", *previous)
     backend = chosen.removeprefix("--") or "real"
     folders = (*((NODE_TESTS,) if backend == "in-cluster" else ()), "e2e/scenarios")
     # What would be released: an operator of this environment finds libraries that it ships without.
@@ -250,6 +251,8 @@ def e2e(session: nox.Session) -> None:
     session.run("pytest", "--planes", backend, *wheels, *folders, *asked)
 
 
+# The version that a scenario of `--all` upgrades from.
+PREVIOUS: Final = os.environ.get("PREVIOUS_REVISION", "HEAD~1")
 # How operators run as pods, and what makes the machine fit for it.
 ON_PODS: Final = {"--in-cluster": "e2e.harness.node", "--kind": "e2e.backends.kind"}
 NODE_TESTS: Final = "e2e/harness/node/tests/cluster"

@@ -17,6 +17,7 @@ from tools.images.checklist import (
     check_size,
 )
 from tools.images.commands import ImagesError, check_tools, run
+from tools.images.previous import check_out
 
 BINARY = "compute-cell-operator"
 
@@ -74,3 +75,15 @@ def test_without_root_one_line_says_what_to_do() -> None:
 def test_a_program_that_fails_is_named_with_its_last_words() -> None:
     with pytest.raises(ImagesError, match="ended with 3:\nno room"):
         run(["python3", "-c", "import sys; print('no room'); sys.exit(3)"])
+
+
+def test_the_files_of_a_previous_version_are_taken_from_the_clone(tmp_path: Path) -> None:
+    check_out("HEAD", tmp_path / "tree")
+    assert (tmp_path / "tree" / "packages" / "cell-operator" / "Containerfile").is_file()
+    assert not (tmp_path / "tree" / ".git").exists()
+
+
+@pytest.mark.parametrize("revision", ["no-such-revision", "--output=/dev/null"])
+def test_a_revision_that_the_clone_lacks_is_one_clear_line(tmp_path: Path, revision: str) -> None:
+    with pytest.raises(ImagesError, match="name a commit or a tag that this clone has"):
+        check_out(revision, tmp_path / "tree")

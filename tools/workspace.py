@@ -64,13 +64,14 @@ def read_sessions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One folder below `packages/`."""
+    """One folder below `packages/`, in this tree or in another one, as a former version."""
 
     folder: str
+    root: Path = ROOT
 
     @property
     def path(self) -> Path:
-        return ROOT / "packages" / self.folder
+        return self.root / "packages" / self.folder
 
     @property
     def distribution(self) -> str:
@@ -96,7 +97,7 @@ class Package:
         """Folders of the packages this one stands on, each before those that need it."""
         needed = set(self._direct_siblings())
         for sibling in tuple(needed):
-            needed.update(Package(sibling).siblings())
+            needed.update(Package(sibling, self.root).siblings())
         return tuple(folder for folder in PACKAGES if folder in needed)
 
     def _direct_siblings(self) -> list[str]:

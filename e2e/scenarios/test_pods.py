@@ -1,10 +1,12 @@
-"""Operators as pods are rolled, evicted, rebooted, killed for memory, and lose their tokens.
+"""Operators as pods are rolled, upgraded, evicted, rebooted, out of memory, without tokens.
 
 Runs only on backends with pods. Each time a Workload is in progress; nothing of it is lost or made
 twice.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from compute_api_types import labels
 from e2e.world.scenario import (
@@ -88,6 +90,33 @@ async def test_operators_are_rolled_while_a_deployment_rolls(world: World) -> No
     # Each slot was replaced exactly once, with the claim it had.
     assert _lives(cell) == dict.fromkeys(_names(3), 2)
     assert {name_of(one): uid_of(one) for one in await project.list(CLAIM)} == claims
+
+
+@scenario(replace(ALONE, is_slow=True))
+async def test_two_versions_side_by_side_lose_no_instance(world: World) -> None:
+    """Each operator meets the other's previous version, in an upgrade and in a return from it."""
+    try:
+        for operator in OPERATORS:
+            await world.pods.run_version(operator, is_previous=True)
+        await _run(world, 1)
+        cell = await world.cell_of(DFW, world.project)
+        first = await _uids(cell)
+        steps = ((MANAGEMENT, False), (DFW.name, False), (MANAGEMENT, True))
+        # Then the cell is of this version and management of the previous one.
+        for replicas, (operator, is_previous) in enumerate(steps, 2):
+            before = await _uids(cell)
+            await world.pods.run_version(operator, is_previous=is_previous)
+            await _scale(world, replicas)
+            names = _names(replicas)
+            await world.eventually(lambda names=names: _are_ready(world.project, *names), SOON)
+            assert before.items() <= (await _uids(cell)).items(), operator
+    finally:
+        for operator in OPERATORS:
+            await world.pods.run_version(operator, is_previous=False)
+    await _scale(world, 1)
+    await world.eventually(lambda: _are_ready(world.project, *_names(1)), SOON)
+    assert await _uids(cell) == first
+    assert _lives(cell) == dict.fromkeys(_names(4), 1)
 
 
 @scenario(ALONE)

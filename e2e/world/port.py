@@ -274,6 +274,10 @@ class HasPods(Protocol):
         """Starts a rolling update: every pod is replaced."""
         ...
 
+    async def run_version(self, operator: str, *, is_previous: bool) -> None:
+        """Replaces every pod by one of the previous version, or of this one, and waits for it."""
+        ...
+
     async def await_ready(self, operator: str) -> None:
         """Waits until every desired pod is ready and no old pod is left."""
         ...

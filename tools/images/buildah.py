@@ -66,12 +66,14 @@ class Buildah:
         finally:
             self._run("rm", container)
 
-    def build(self, containerfile: Path, name: str, arguments: Mapping[str, str]) -> str:
-        """Builds from the root of the tree; without cache, so that twice means twice."""
+    def build(
+        self, containerfile: Path, name: str, arguments: Mapping[str, str], context: Path
+    ) -> str:
+        """Builds from the root of a tree; without cache, so that twice means twice."""
         words: list[str | Path] = [*BUILD_OPTIONS, "--file", containerfile, "--tag", name]
         for given in arguments.items():
             words += ["--build-arg", "=".join(given)]
-        self._run("build", *words, ".")
+        self._run("build", *words, context)
         return self.find_id(name)
 
     def has(self, name: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.images.commands import run
-from tools.workspace import ROOT, Package
+from tools.workspace import Package
 
 # Debian 12's, which is the base's; wheels must fit the interpreter in the image, not ours.
 PYTHON: Final = "3.11"
@@ -16,15 +16,17 @@ PYTHON: Final = "3.11"
 EARLIEST: Final = "315532800"
 
 
-def make_wheelhouse(folder: str, into: Path) -> None:
+def make_wheelhouse(package: Package, into: Path) -> None:
     """Fills `into`, from nothing: a wheel of a former lock must not be found there."""
+    locks = package.root / "locks"
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
-    _download(ROOT / "locks" / f"{folder}.txt", into)
-    _download(ROOT / "locks" / "image-builder.txt", into)
-    for sibling in (*Package(folder).siblings(), folder):
+    _download(locks / f"{package.folder}.txt", into)
+    _download(locks / "image-builder.txt", into)
+    for sibling in (*package.siblings(), package.folder):
+        path = Package(sibling, package.root).path
         run(
-            ["uv", "build", "--quiet", "--wheel", "--out-dir", into, Package(sibling).path],
+            ["uv", "build", "--quiet", "--wheel", "--out-dir", into, path],
             {"SOURCE_DATE_EPOCH": EARLIEST},
         )
     (into / ".gitignore").unlink(missing_ok=True)

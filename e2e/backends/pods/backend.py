@@ -42,6 +42,10 @@ class PodBackend(RealBackend):
     async def begin_roll(self, operator: str) -> None:
         await self.environment.background_loop.do(self._of(operator).begin_roll())
 
+    async def run_version(self, operator: str, *, is_previous: bool) -> None:
+        replicas = self._of(operator)
+        await self.environment.background_loop.do(replicas.run_version(is_previous=is_previous))
+
     async def await_ready(self, operator: str) -> None:
         replicas = self._of(operator)
         await self.environment.background_loop.do(replicas.ready(is_forgiving=True))

@@ -75,12 +75,23 @@ def archive_of(program: str) -> Path:
     return IMAGES / program.removeprefix("compute-") / "image.tar"
 
 
+def previous_archive_of(program: str) -> Path:
+    return IMAGES / "previous" / f"{program.removeprefix('compute-')}.tar"
+
+
 def images_of_planes() -> dict[str, tuple[Path, ...]]:
-    """The image archives on the node of each plane that runs pods."""
-    management = archive_of(programs.MANAGEMENT)
-    cell = (archive_of(programs.CELL), archive_of(programs.POD_PROVIDER), INSTANCE_IMAGES)
-    own = {HOME: (management,), **{one.name: cell for one in CELLS}}
-    return {**own, SINGLE.name: (management, *cell)}
+    """The image archives on the node of each plane that runs pods; those of a previous version,
+    where they were built.
+    """
+    management = _archives_of(programs.MANAGEMENT)
+    cell = (*_archives_of(programs.CELL), archive_of(programs.POD_PROVIDER), INSTANCE_IMAGES)
+    own = {HOME: management, **{one.name: cell for one in CELLS}}
+    return {**own, SINGLE.name: (*management, *cell)}
+
+
+def _archives_of(program: str) -> tuple[Path, ...]:
+    previous = previous_archive_of(program)
+    return (archive_of(program), *([previous] if previous.exists() else []))
 
 
 class PodEnvironment(RealEnvironment):

@@ -25,6 +25,7 @@ SYSTEM: Final = "compute-system"
 # A hash of the configuration in the pod template, so that a change rolls the Deployment.
 STAMP: Final = "example.net/configuration"
 IMAGE_TAG: Final = "dev"
+PREVIOUS_TAG: Final = "previous"
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class DesiredDeployment:
     """Replicas and configuration of one Deployment."""
 
     replicas: int = 0
+    tag: str = IMAGE_TAG
     configuration: JsonObject = field(default_factory=dict[str, JsonValue])
     # Incremented to roll pods without a change of configuration.
     round: int = 0
@@ -89,7 +91,7 @@ class Overlay:
                 {
                     "name": part.deployment,
                     "newName": f"localhost/{part.deployment}",
-                    "newTag": IMAGE_TAG,
+                    "newTag": self.of(part.deployment).tag,
                 }
                 for part in self.parts
             ],

@@ -19,7 +19,13 @@ from typing import Final
 
 from compute_api_types.wire import JsonObject
 from e2e.backends.pods.host import PodHost
-from e2e.backends.pods.overlay import SYSTEM, DesiredDeployment, Overlay
+from e2e.backends.pods.overlay import (
+    IMAGE_TAG,
+    PREVIOUS_TAG,
+    SYSTEM,
+    DesiredDeployment,
+    Overlay,
+)
 from e2e.backends.pods.pods import CONTAINER, Pod, Pods
 from e2e.backends.real.installing import SCRAPER
 from e2e.backends.real.metrics import sum_of
@@ -105,7 +111,7 @@ class PodReplicas:
         """Applies the overlay and waits until the Deployment is rolled out."""
         self.expect_restarts()  # earlier exits belong to another arrangement
         self._overrides = dict(overrides or {})
-        self._desired.replicas = replicas
+        self._desired.replicas, self._desired.tag = replicas, IMAGE_TAG
         wanted = merge_over(self.config.configuration, self._overrides)
         self._desired.configuration = {} if wanted == self.config.shipped else wanted
         await self.apply()
@@ -128,6 +134,12 @@ class PodReplicas:
         """Starts a rolling update, as a new version does."""
         self._desired.round += 1
         await self.apply()
+
+    async def run_version(self, *, is_previous: bool) -> None:
+        """Replaces the image by that of the previous version, or by this one again."""
+        self._desired.tag = PREVIOUS_TAG if is_previous else IMAGE_TAG
+        await self.apply()
+        await self.ready()
 
     async def reboot_node(self) -> None:
         """Power-cycles the node and waits until its containers were restarted."""
