@@ -19,6 +19,8 @@ class Layout:
     by_hand: frozenset[str] = field(default_factory=frozenset[str])
     # Cells that are lost permanently; objects on them are not checked.
     lost: frozenset[str] = field(default_factory=frozenset[str])
+    # Operators may read ConfigMaps and Secrets.
+    reads_data: bool = False
 
     def side_of(self, plane: str) -> Side:
         match plane:

@@ -49,13 +49,6 @@ ALLOWED: Final = (
     Allowed("management", "project", "instances/status", _STATUS),
     Allowed("management", "project", "namespaces", frozenset({"get"})),
     Allowed("management", "project", "resourceclaims", frozenset({"get", "list", "delete"})),
-    # Referenced data: sources are read, companions and copies are metadata to all but one request.
-    Allowed("management", "project", "configmaps", _READ),
-    Allowed("management", "project", "secrets", _READ),
-    Allowed("management", "hub", "configmaps", _READ | _MAKE),
-    Allowed("management", "hub", "secrets", _READ | _MAKE),
-    Allowed("cell", "cell", "configmaps", _READ),
-    Allowed("cell", "cell", "secrets", _READ),
     Allowed("management", "project", "networks", _READ),
     Allowed("management", "project", "locations", _READ),
     Allowed("management", "project", "subjectaccessreviews", frozenset({"create"})),
@@ -98,6 +91,16 @@ ALLOWED: Final = (
     Allowed("cell", "cell", "subjectaccessreviews", _ASK),
     Allowed("cell", "cell", "leases", frozenset({"get", "create", "update"})),
 )
+# With component `referenced-data`: sources are read, companions and copies are metadata to all but
+# one request.
+ALLOWED_WITH_DATA: Final = (
+    Allowed("management", "project", "configmaps", _READ),
+    Allowed("management", "project", "secrets", _READ),
+    Allowed("management", "hub", "configmaps", _READ | _MAKE),
+    Allowed("management", "hub", "secrets", _READ | _MAKE),
+    Allowed("cell", "cell", "configmaps", _READ),
+    Allowed("cell", "cell", "secrets", _READ),
+)
 
 
 def tenancy(history: History, layout: Layout) -> list[Violation]:
@@ -132,7 +135,7 @@ def _is_allowed(request: Request, layout: Layout) -> bool:
     return any(
         (one.operator, one.side, one.resource) == (operator, side, name)
         and address.verb in one.verbs
-        for one in ALLOWED
+        for one in (*ALLOWED, *(ALLOWED_WITH_DATA if layout.reads_data else ()))
     )
 
 

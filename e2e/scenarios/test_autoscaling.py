@@ -10,10 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-import yaml
 
 from compute_api_types.conditions import AUTOSCALING
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     AUTOSCALER,
     DEPLOYMENT,
@@ -30,6 +28,7 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
+    component_objects,
     condition_of,
     labels_of,
     number_at,
@@ -44,7 +43,7 @@ from e2e.world.scenario import (
 )
 
 WD: Final = "web-default-dfw"
-ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
+ROLE: Final = "autoscaling/cell/role.yaml"
 ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
 NEEDS: Final = Needs(is_alone=True)
 AT_NIGHT: Final = replace(NEEDS, is_slow=True)
@@ -69,7 +68,7 @@ async def switch_on(world: World) -> Plane:
     cell = await world.cell_of(DFW, world.project)
     operator = world.operator_of(DFW)
     await operator.stop()
-    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+    for document in component_objects(ROLE):
         await world.cell(DFW).apply(document)
     await operator.start(ON)
     return cell
@@ -331,7 +330,7 @@ async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: Wor
 async def test_the_workload_of_a_single_cluster_keeps_the_number(world: World) -> None:
     project, operator = world.project, world.operator_of(SINGLE)
     await operator.stop()
-    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+    for document in component_objects(ROLE):
         await project.apply(document)
     await operator.start(ON)
     await project.create(a_workload("web", scaled(1, 5)))

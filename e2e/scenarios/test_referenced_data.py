@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -34,6 +31,7 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
+    component_objects,
     condition_of,
     gates_of,
     object_at,
@@ -45,8 +43,8 @@ from e2e.world.scenario import (
 )
 
 NAME: Final = "web-default-dfw-0"
-COMPONENT: Final = DEPLOY / "components/referenced-data"
-ROLE: Final = COMPONENT / "cell/role.yaml"
+COMPONENT: Final = "referenced-data"
+ROLE: Final = f"{COMPONENT}/cell/role.yaml"
 VALUE: Final = base64.b64encode(b"a password").decode()
 ON: Final[JsonObject] = {"referencedData": "on"}
 ONE_CLUSTER: Final = Needs(
@@ -58,7 +56,7 @@ ONE_CLUSTER: Final = Needs(
 )
 
 
-FEDERATION: Final = Needs(cells=(DFW, ORD), is_alone=True)
+FEDERATION: Final = Needs(cells=(DFW, ORD), is_alone=True, reads_data=True)
 AT_NIGHT: Final = replace(FEDERATION, is_slow=True)
 USER: Final = "system:serviceaccount:compute-system:compute-management-operator"
 
@@ -69,20 +67,16 @@ def a_config_map(name: str, value: str = "1") -> JsonObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-async def apply_file(plane: Plane, path: Path) -> None:
-    for document in yaml.safe_load_all(read(path)):
+async def apply_file(plane: Plane, file: str) -> None:
+    for document in component_objects(file):
         await plane.apply(document)
-
-
-def read(path: Path) -> str:
-    return path.read_text("utf-8")
 
 
 async def deliver_data(world: World) -> None:
     """The components, and both operators with `referencedData: on`; management first."""
-    await apply_file(world.root, COMPONENT / "project/role.yaml")
-    await apply_file(world.hub, COMPONENT / "hub/role.yaml")
-    await apply_file(world.hub, COMPONENT / "hub/compute-companions.yaml")
+    await apply_file(world.root, f"{COMPONENT}/project/role.yaml")
+    await apply_file(world.hub, f"{COMPONENT}/hub/role.yaml")
+    await apply_file(world.hub, f"{COMPONENT}/hub/compute-companions.yaml")
     await world.management.stop()
     await world.management.start(ON)
     for cell in world.needs.cells:
@@ -129,8 +123,7 @@ def naming(*secrets: str, tag: str = "1.0", config_map: str = "") -> JsonObject:
 async def test_an_instance_of_a_single_cluster_waits_for_its_secret(world: World) -> None:
     project, operator = world.project, world.operator_of(SINGLE)
     await operator.stop()
-    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
-        await project.apply(document)
+    await apply_file(project, ROLE)
     await operator.start(ON)
     workload = a_workload("web")
     spec = workload["spec"]

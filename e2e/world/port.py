@@ -67,6 +67,7 @@ class Needs:
     runs_cells: bool = True  # False: cells are members without an operator
     replicas: int = 1  # of each operator
     is_single: bool = False  # one plane for project and cell: `deploy/single-cluster`
+    reads_data: bool = False  # operators may read ConfigMaps and Secrets: `referencedData: on`
     expects_errors: bool = False  # the scenario causes ERROR log lines on purpose
     is_alone: bool = False  # cuts, stops or relabels what scenarios share
     is_slow: bool = False  # waits a minute or more of wall time on real planes

@@ -22,6 +22,7 @@ from datetime import timedelta
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from compute_api_types.wire import JsonObject, JsonValue
+from e2e.world.components import component_objects
 from e2e.world.documents import (
     IMAGE,
     a_bare_deployment,
@@ -174,6 +175,7 @@ __all__ = [
     "a_workload",
     "an_instance",
     "annotations_of",
+    "component_objects",
     "condition_of",
     "counters_of",
     "finalizers_of",

@@ -49,7 +49,8 @@ def find_violations(backend: RealBackend) -> list[str]:
     held = [one for one in recorder.held_at(begun).values() if backend.is_own_record(one)]
     changed = [one for one in recorder.since(begun) if backend.is_own_record(one)]
     history = derive_history(held, changed, backend.entries())
-    layout = Layout(frozenset(cell.name for cell in CELLS), frozenset(backend.by_hand))
+    cells, by_hand = frozenset(cell.name for cell in CELLS), frozenset(backend.by_hand)
+    layout = Layout(cells, by_hand, reads_data=backend.needs.reads_data)
     # In a single cluster there are no copies, and both operators write to one plane.
     violations = (
         []

@@ -118,7 +118,8 @@ def find_differences(backend: SimBackend, reference: SimBackend) -> list[str]:
 
 def layout_of(backend: SimBackend) -> Layout:
     cells = frozenset(cell.name for cell in backend.needs.cells)
-    return Layout(cells, frozenset(backend.by_hand), frozenset(backend.lost))
+    by_hand, lost = frozenset(backend.by_hand), frozenset(backend.lost)
+    return Layout(cells, by_hand, lost, backend.needs.reads_data)
 
 
 def _acts(backend: SimBackend) -> list[datetime]:

@@ -40,8 +40,12 @@ DELETERS = {
     WriteSignature(f"{MANAGEMENT_AGENT} (claims)", "compute-claims"),
     WriteSignature(f"{MANAGEMENT_AGENT} (hub-namespace)", "compute-federation"),
 }
-# Writes only with `referencedData: on`; its scenarios are checked by the oracle, too.
-SWITCHED_OFF = {WriteSignature(f"{MANAGEMENT_AGENT} (referenced-data)", "compute-referenced-data")}
+# Write only with `referencedData: on` and `autoscaling.mode: on`; S19 is checked in the scenarios
+# that switch them on.
+SWITCHED_OFF = {
+    WriteSignature(f"{MANAGEMENT_AGENT} (referenced-data)", "compute-referenced-data"),
+    WriteSignature(f"{CELL_AGENT} (autoscaling)", "compute-autoscaling"),
+}
 SIGNED = Caller("management", "compute-management-operator (federation)", "compute-federation")
 
 
