@@ -56,6 +56,11 @@ async def _scale(world: World, replicas: int) -> None:
     await world.project.patch(DEPLOYMENT, WD, change)
 
 
+async def _scale_and_await(world: World, replicas: int) -> None:
+    await _scale(world, replicas)
+    await world.eventually(lambda: _are_ready(world.project, *_names(replicas)), SOON)
+
+
 async def _uids(plane: Plane) -> dict[str, str]:
     return {name_of(one): uid_of(one) for one in await plane.list(INSTANCE)}
 
@@ -106,15 +111,12 @@ async def test_two_versions_side_by_side_lose_no_instance(world: World) -> None:
         for replicas, (operator, is_previous) in enumerate(steps, 2):
             before = await _uids(cell)
             await world.pods.run_version(operator, is_previous=is_previous)
-            await _scale(world, replicas)
-            names = _names(replicas)
-            await world.eventually(lambda names=names: _are_ready(world.project, *names), SOON)
+            await _scale_and_await(world, replicas)
             assert before.items() <= (await _uids(cell)).items(), operator
     finally:
         for operator in OPERATORS:
             await world.pods.run_version(operator, is_previous=False)
-    await _scale(world, 1)
-    await world.eventually(lambda: _are_ready(world.project, *_names(1)), SOON)
+    await _scale_and_await(world, 1)
     assert await _uids(cell) == first
     assert _lives(cell) == dict.fromkeys(_names(4), 1)
 
