@@ -79,6 +79,17 @@ def test_a_key_keeps_the_more_urgent_of_two_priorities() -> None:
     assert [take(queue) for _ in range(3)] == ["first", "a", "b"]
 
 
+def test_a_key_is_ready_with_its_priority_and_less_urgent_ones() -> None:
+    queue: FairQueue[str] = FairQueue()
+    assert not queue.is_ready("a", Priority.LOW)
+    queue.add("a", "s", now=NOW, priority=Priority.OUT_OF_DATE)
+    ready = [queue.is_ready("a", priority) for priority in Priority]
+    assert ready == [False, True, True]
+    take(queue)
+    queue.add("a", "s", now=NOW)
+    assert not queue.is_ready("a", Priority.HIGH)
+
+
 def test_a_key_in_work_comes_back_with_the_most_urgent_priority() -> None:
     queue: FairQueue[str] = FairQueue()
     queue.add("a", "s", now=NOW)

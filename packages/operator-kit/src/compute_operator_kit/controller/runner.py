@@ -84,6 +84,8 @@ class ControllerRunner:
         self._add(key, priority)
 
     def _add(self, key: ObjectKey, priority: Priority = Priority.HIGH) -> None:
+        if self.queue.is_ready(key, priority):
+            return  # most events of a burst, and all events of a replica that does not lead
         if self._planes.find(key.plane) is None:
             return  # `fairness_key` may read that plane's caches; the next engage lists all again
         fairness_key = self.controller.fairness_key(key, self._planes)

@@ -194,6 +194,13 @@ class FairQueue(Generic[K]):
         """Whether a key was added while it is processed."""
         return key in self._dirty
 
+    def is_ready(self, key: K, priority: Priority) -> bool:
+        """Whether the key is ready with this priority or a more urgent one: adding it changes
+        nothing.
+        """
+        existing = self._ready.get(key)
+        return existing is not None and existing[1] <= priority
+
     def is_low_priority(self, key: K) -> bool:
         """Whether the key is ready with low priority."""
         existing = self._ready.get(key)
