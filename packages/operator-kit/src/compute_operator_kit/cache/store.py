@@ -221,7 +221,8 @@ class Store:
         self._entries[object_name] = after
         if self._changed is not None:
             self._changed[object_name] = None
-        self._reindex(object_name, before, after)
+        if before is None or before.index_values is not values:
+            self._reindex(object_name, before, after)
         self._waiters.recheck(object_name, self.has_met)
         return Change(before, after, is_initial=not self.is_synced)
 
