@@ -14,6 +14,8 @@ from compute_operator_kit.core.json import (
 from compute_operator_kit.core.keys import Kind, PlaneName
 from compute_operator_kit.core.object_decoder import (
     MOST_WRITTEN,
+    awaiting_response,
+    decode_event,
     decode_object,
     decode_written,
     peek_status,
@@ -223,11 +225,33 @@ def an_echo(version: int, **members: JsonValue) -> bytes:
     return encode(a_body({"resourceVersion": str(version), "managedFields": MANAGED}, **members))
 
 
-def test_what_comes_twice_is_read_once() -> None:
+def test_the_event_of_an_answered_write_is_not_decoded_again() -> None:
     answer = decode_written(HUB, A_KIND, an_echo(1) + b"\n")  # as a server ends an answer
-    event = decode_written(HUB, A_KIND, an_echo(1))
+    event = decode_event(HUB, A_KIND, an_echo(1))
     assert event is answer
     assert is_equal(event, slowly(an_echo(1)))
+
+
+def test_the_answer_after_its_event_is_not_decoded_again() -> None:
+    with awaiting_response(slowly(an_echo(1)).snapshot.key):
+        event = decode_event(HUB, A_KIND, an_echo(1))
+    assert decode_written(HUB, A_KIND, an_echo(1) + b"\n") is event
+
+
+def test_an_event_is_kept_until_the_last_of_two_writes_is_answered() -> None:
+    key = slowly(an_echo(1)).snapshot.key
+    with awaiting_response(key):
+        with awaiting_response(key):
+            pass
+        event = decode_event(HUB, A_KIND, an_echo(1))
+    assert decode_written(HUB, A_KIND, an_echo(1)) is event
+
+
+def test_an_event_without_a_write_is_not_kept() -> None:
+    with awaiting_response(slowly(an_echo(1)).snapshot.key):
+        pass
+    event = decode_event(HUB, A_KIND, an_echo(1))
+    assert decode_event(HUB, A_KIND, an_echo(1)) is not event
 
 
 def test_the_same_bytes_on_another_plane_or_of_another_kind_are_another_object() -> None:

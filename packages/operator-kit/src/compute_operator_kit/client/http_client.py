@@ -53,7 +53,12 @@ from compute_operator_kit.core.json import (
 )
 from compute_operator_kit.core.json_patch import PatchStep
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName
-from compute_operator_kit.core.object_decoder import decode_object, decode_written, split_page
+from compute_operator_kit.core.object_decoder import (
+    awaiting_response,
+    decode_object,
+    decode_written,
+    split_page,
+)
 from compute_operator_kit.core.objects import Absent, ReceivedObject, Snapshot
 
 _MERGE_PATCH: Final = "application/merge-patch+json"
@@ -171,7 +176,7 @@ class HttpKubeClient:
             key.kind,
             encode_canonical(body),  # the order of API servers, so that responses compare as bytes
         )
-        response = await self._rest.send(request)
+        response = await self._write(request, key)
         if response.status == 409 and parse_status(409, response.body).reason == "AlreadyExists":
             return AlreadyExists()
         return self._snapshot(request, response, key, expected=(200, 201, 202))
@@ -241,7 +246,7 @@ class HttpKubeClient:
         ).carrying(encode(body))
         if is_terminating:
             request = msgspec.structs.replace(request, is_terminating=True)
-        response = await self._rest.send(request)
+        response = await self._write(request, key)
         if _is_absent(response, key):
             return Absent()
         return self._snapshot(request, response, key, expected=(200,))
@@ -270,10 +275,14 @@ class HttpKubeClient:
         ).carrying(body, content_type)
         if is_terminating:
             request = msgspec.structs.replace(request, is_terminating=True)
-        response = await self._rest.send(request)
+        response = await self._write(request, key)
         if _is_absent(response, key):
             return Absent()
         return self._snapshot(request, response, key, expected=(200,))
+
+    async def _write(self, request: RestRequest, key: ObjectKey) -> RestResponse:
+        with awaiting_response(key):
+            return await self._rest.send(request)
 
     # requests --------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ the result: both give equal values. Pure.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
@@ -113,22 +114,58 @@ def decode_object(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject:
 
 # By their bytes without the final newline, the oldest first.
 _written: Final[OrderedDict[bytes, ReceivedObject]] = OrderedDict()
+_awaited: Final[Counter[ObjectKey]] = Counter()  # objects with a write that is not answered
+
+
+@contextmanager
+def awaiting_response(key: ObjectKey) -> Generator[None]:
+    """While an object is written: its watch event may come before the response."""
+    _awaited[key] += 1
+    try:
+        yield
+    finally:
+        _awaited[key] -= 1
+        if not _awaited[key]:
+            del _awaited[key]
 
 
 def decode_written(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject:
-    """As `decode_object`, for bytes that mostly come twice: as the response to a write and as the
-    watch event, in either order. The second time they are not decoded again.
+    """As `decode_object`, for the response to a write. Its bytes mostly come again in a watch
+    event, before or after it; the second time they are not decoded again.
     """
     raw = raw.removesuffix(b"\n")
+    received = _find_written(plane, kind, raw)
+    if received is None:
+        received = decode_object(plane, kind, raw)
+        _keep_written(raw, received)
+    return received
+
+
+def decode_event(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject:
+    """As `decode_written`, for a watch event; most events are of objects that others write, and no
+    response follows them.
+    """
+    raw = raw.removesuffix(b"\n")
+    received = _find_written(plane, kind, raw) if _written else None
+    if received is None:
+        received = decode_object(plane, kind, raw)
+        if _awaited and received.snapshot.key in _awaited:
+            _keep_written(raw, received)
+    return received
+
+
+def _find_written(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject | None:
     received = _written.pop(raw, None)
     if received is not None and _is_of(received.snapshot.key, plane, kind):
         return received
-    received = decode_object(plane, kind, raw)
+    return None
+
+
+def _keep_written(raw: bytes, received: ReceivedObject) -> None:
     if len(raw) <= LARGEST_SHARED and received.decoded is None:
         if len(_written) >= MOST_WRITTEN:
             _written.popitem(last=False)
         _written[raw] = received
-    return received
 
 
 def _is_of(key: ObjectKey, plane: PlaneName, kind: Kind) -> bool:
@@ -169,10 +206,11 @@ def _decode_header(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject |
         served = _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    kept = _strip(kind, raw, served)
     header = served.metadata
+    managed = bytes(header.managed_fields)
+    kept = _strip(kind, raw, served, managed)
     # In two parts: each has mostly too few brackets to be too deep, which is seen at once.
-    if kept is None or is_too_deep(kept) or is_too_deep(bytes(served.metadata.managed_fields)):
+    if kept is None or is_too_deep(kept) or is_too_deep(managed):
         return None
     if not header.name or kind.namespaced != bool(header.namespace):
         return None  # `parse_object` raises with the reason
@@ -181,12 +219,11 @@ def _decode_header(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject |
     return ReceivedObject(Snapshot(key, metadata, kept))
 
 
-def _strip(kind: Kind, raw: bytes, served: _Served) -> bytes | None:
+def _strip(kind: Kind, raw: bytes, served: _Served, managed: bytes) -> bytes | None:
     """The bytes to keep: without `managedFields`, and with `apiVersion` and `kind`, which items of
     a list lack.
     """
     kept: bytes | None = raw
-    managed = bytes(served.metadata.managed_fields)
     if managed:
         kept = _cut_member(raw, managed)
     missing = (served.api_version is msgspec.UNSET, served.kind is msgspec.UNSET)
@@ -209,7 +246,8 @@ def _cut_member(raw: bytes, managed: bytes) -> bytes | None:
     """
     begin = raw.find(_MANAGED)
     end = begin + len(_MANAGED) + len(managed)
-    if not raw.startswith(managed, begin + len(_MANAGED)) or raw.find(_MANAGED, end) >= 0:
+    # From the end, where the search takes half the time.
+    if not raw.startswith(managed, begin + len(_MANAGED)) or raw.rfind(_MANAGED) != begin:
         return None
     if raw.startswith(b",", end):
         return raw[:begin] + raw[end + 1 :]
@@ -217,7 +255,8 @@ def _cut_member(raw: bytes, managed: bytes) -> bytes | None:
 
 
 def _metadata_of(header: _Header) -> Metadata:
-    labels, annotations, owners = header.labels, header.annotations, header.owner_references
+    labels, annotations = header.labels, header.annotations
+    finalizers, owners = header.finalizers, header.owner_references
     return Metadata(
         intern(header.name),  # one string for all planes with an object of that name
         intern(header.namespace),
@@ -228,7 +267,7 @@ def _metadata_of(header: _Header) -> Metadata:
         header.deletion_timestamp,
         _intern_texts(labels) if labels else NO_TEXTS,
         _intern_texts(annotations) if annotations else NO_TEXTS,
-        tuple([intern(finalizer) for finalizer in header.finalizers]),
+        tuple([intern(finalizer) for finalizer in finalizers]) if finalizers else (),
         tuple([_owner_of(owner) for owner in owners]) if owners else (),
     )
 
