@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compute_operator_kit.core.json import Encoded, JsonObject, encode
 from compute_operator_kit.core.keys import Kind, PlaneName
+from compute_operator_kit.core.object_decoder import decode_written
 from compute_operator_kit.core.objects import Snapshot, parse_object
 from compute_operator_kit.intents.intents import Ensure, OwnedFields
 
@@ -35,6 +36,12 @@ def test_a_decoded_form_is_shared_by_readers_unless_the_kind_is_confidential() -
     assert secret.read() == secret.read()
     assert secret.read() is not secret.read()
     assert secret.members() is not secret.members()
+
+
+def test_an_answer_with_confidential_values_is_not_kept_for_its_event() -> None:
+    raw = a_snapshot(SECRET, "fourth").raw
+    first = decode_written(PlaneName("acme"), SECRET, raw)
+    assert decode_written(PlaneName("acme"), SECRET, raw) is not first
 
 
 def test_a_repr_of_an_intent_has_the_size_of_encoded_values() -> None:

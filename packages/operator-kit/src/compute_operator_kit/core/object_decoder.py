@@ -162,6 +162,8 @@ def _find_written(plane: PlaneName, kind: Kind, raw: bytes) -> ReceivedObject | 
 
 
 def _keep_written(raw: bytes, received: ReceivedObject) -> None:
+    if received.snapshot.key.kind.is_confidential:
+        return  # its values stay in memory no longer than the write
     if len(raw) <= LARGEST_SHARED and received.decoded is None:
         if len(_written) >= MOST_WRITTEN:
             _written.popitem(last=False)
