@@ -33,7 +33,7 @@ from compute_operator_kit.controller.manager import Manager, ManagerDeps
 from compute_operator_kit.controller.reconcile import ReconcileContext, Result
 from compute_operator_kit.controller.spec import Controller, Watch
 from compute_operator_kit.core.keys import Kind, ObjectKey, PlaneName, Role
-from compute_operator_kit.core.memory import freeze_heap, return_large_blocks
+from compute_operator_kit.core.memory import collect_rarely, freeze_heap, return_large_blocks
 from compute_operator_kit.core.system_clock import SystemClock
 from compute_operator_kit.planes.engaged_plane import CachedKind, Plane
 from compute_operator_kit.planes.registry import Planes, RegistryDeps
@@ -98,6 +98,7 @@ async def run_kit(kubeconfig: Path, planes_wanted: int, *, with_reconciles: bool
     Without reconciles it is a standby replica, which does everything but the leader's work.
     """
     return_large_blocks()
+    collect_rarely()
     clock, tally, metrics = SystemClock(), Tally(), MetricsExporter("bench", "0")
     credentials = FileCredentials.from_kubeconfig(kubeconfig, clock=clock)
     origin = _origin(credentials.server)
