@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from compute_api_types.depth import is_too_deep
 from compute_operator_kit.core.decode_cache import LARGEST_SHARED
@@ -74,8 +75,8 @@ class _Header(msgspec.Struct, rename="camel", gc=False):
 
 class _Served(msgspec.Struct, rename="camel", gc=False):
     metadata: _Header
-    api_version: str | msgspec.UnsetType = msgspec.UNSET
-    kind: str | msgspec.UnsetType = msgspec.UNSET
+    api_version: str | msgspec.UnsetType = UNSET
+    kind: str | msgspec.UnsetType = UNSET
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -225,13 +226,11 @@ def _strip(kind: Kind, raw: bytes, served: _Served, managed: bytes) -> bytes | N
     """The bytes to keep: without `managedFields`, and with `apiVersion` and `kind`, which items of
     a list lack.
     """
-    kept: bytes | None = raw
-    if managed:
-        kept = _cut_member(raw, managed)
-    missing = (served.api_version is msgspec.UNSET, served.kind is msgspec.UNSET)
-    if kept is None or missing == (False, False):
+    kept = _cut_member(raw, managed) if managed else raw
+    lacks_version, lacks_kind = served.api_version is UNSET, served.kind is UNSET
+    if kept is None or not (lacks_version or lacks_kind):
         return kept
-    if missing != (True, True) or not raw.startswith(b'{"'):
+    if not (lacks_version and lacks_kind) or not raw.startswith(b'{"'):
         return None
     return b'{"apiVersion":"%b","kind":"%b",%b' % (
         kind.api_version.encode(),

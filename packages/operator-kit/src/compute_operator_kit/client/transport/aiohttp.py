@@ -186,7 +186,9 @@ class AiohttpAnswer:
     async def chunks(self) -> AsyncIterator[bytes]:
         content = self._response.content
         try:
-            while chunk := await content.readany():
+            # Not all at once: a burst of events in one piece of over 128 KiB would be a mapping of
+            # its own, with its page faults (`core/memory.py`).
+            while chunk := await content.read(INBOX_BYTES):
                 yield chunk
         except aiohttp.ClientError as cause:
             raise _plain_error(cause) from cause
