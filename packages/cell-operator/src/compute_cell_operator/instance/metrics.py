@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from compute_api_types import labels
 from compute_cell_operator.instance.observe import ObservedInstance
 from compute_cell_operator.instance.status import CLAIMING
 from compute_cell_operator.instance.watches import REASONS, WAITING
@@ -48,7 +49,7 @@ class QuotaMetrics:
             match outcome.intent:
                 case RecordEvent(reason=reason, action=action) if action == CLAIMING:
                     self._count_failure(outcome, reason)
-                case RemoveGate() if outcome.effect is Effect.WRITTEN:
+                case RemoveGate(gate=labels.QUOTA_GATE) if outcome.effect is Effect.WRITTEN:
                     self._time_gate(observed, now, monotonic)
                 case _:
                     pass

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compute_api_types import labels
 from compute_cell_operator.indexes import OWNER, index_by_owner, keys_of_kind
 from compute_cell_operator.instance import watches
 from compute_cell_operator.instance.metrics import QuotaMetrics
@@ -27,6 +28,7 @@ from compute_operator_kit.cache.store import CachedObject, Change
 from compute_operator_kit.core.json import JsonObject
 from compute_operator_kit.core.keys import ObjectKey, Role, Uid
 from compute_operator_kit.core.objects import Snapshot
+from compute_operator_kit.intents.intents import RemoveGate
 from compute_operator_kit.intents.outcomes import Applied, Effect, Outcome
 from compute_operator_kit.testing.fakes import FakeCaches, FakeMetrics, a_snapshot, a_store
 
@@ -220,8 +222,8 @@ def test_waiting_instances_are_counted_by_reasons_of_a_closed_set(
     instance = an_instance(spec, _conditions(reason))
     QuotaMetrics(measures).update_gauges(some_caches(instance))
     gauges = {
-        dict(labels)["reason"]: value
-        for (name, labels), value in measures.gauges.items()
+        dict(labelled)["reason"]: value
+        for (name, labelled), value in measures.gauges.items()
         if name == "compute_quota_waiting_instances"
     }
     assert {word for word, value in gauges.items() if value} == ({counted} if counted else set())
@@ -240,6 +242,19 @@ def test_a_gate_that_goes_is_timed_from_birth_and_from_the_grant() -> None:
     assert measures.values[("compute_quota_wait_seconds", ())] == [30.0]
     assert measures.values[("compute_quota_grant_to_ungate_seconds", ())] == [2.0]
     assert quota.granted == {}
+
+
+def test_the_removal_of_another_gate_ends_no_wait_for_quota() -> None:
+    measures = FakeMetrics()
+    quota = QuotaMetrics(measures)
+    quota.note_grant(KEY, timedelta(seconds=5))
+    seen = observe(KEY, some_caches(), around(GRANTED))
+    assert seen is not None
+    removal = RemoveGate(KEY, seen.instance.metadata.uid, labels.REFERENCED_DATA_GATE, "Ready")
+    applied = Applied((Outcome(removal, Effect.WRITTEN),))
+    quota.count(seen, applied, NOW, timedelta(seconds=7))
+    assert measures.values == {}
+    assert quota.granted == {KEY: timedelta(seconds=5)}
 
 
 @pytest.mark.parametrize(("effect", "number"), [(Effect.NOTED, 1), (Effect.SKIPPED, 0)])
