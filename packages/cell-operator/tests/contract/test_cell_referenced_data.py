@@ -143,6 +143,26 @@ def test_an_instance_starts_when_every_copy_is_there() -> None:
     play(scenario)
 
 
+def test_the_wait_for_data_is_counted_and_measured() -> None:
+    async def scenario(world: World) -> None:
+        await open_world(world, **FEDERATED)
+        (process,) = world.processes
+        await deploy(world, 1, a_template("db"), expecting({"Secret/db": "u/5"}))
+        await world.sleep(20)
+        waiting = "compute_referenced_data_waiting_instances"
+        awaiting = (waiting, (("reason", "AwaitingPropagation"),))
+        assert process.measures.gauges[awaiting] == 1
+        await world.create(CELL, an_object(SECRET, "db", "u/5"))
+        await world.eventually(lambda: are_running(world, "web-0"))
+        await world.sleep(20)
+        assert process.measures.gauges[awaiting] == 0
+        waits = process.measures.values[("compute_referenced_data_gate_wait_seconds", ())]
+        assert [20 <= wait < 30 for wait in waits] == [True]
+        assert len(process.measures.values[("compute_quota_wait_seconds", ())]) == 1
+
+    play(scenario)
+
+
 async def is_data(world: World, status: str, reason: str, name: str = "web-0") -> bool:
     return await data_of(world, name) == (status, reason)
 

@@ -26,6 +26,7 @@ from compute_cell_operator.instance_facts import InstanceState
 from compute_cell_operator.network.watches import CACHED_KINDS as NETWORKING_KINDS
 from compute_cell_operator.planes import CELL, DEPLOYMENT, INSTANCE, NAMESPACE, NETWORK_BINDING
 from compute_cell_operator.quota.result import ClaimGranted, NoQuotaResults, QuotaResults
+from compute_cell_operator.referenced_data import metrics as data_metrics
 from compute_cell_operator.referenced_data import watches as data_watches
 from compute_cell_operator.referenced_data.judgement import DataMode
 from compute_cell_operator.retries import RETRY
@@ -122,6 +123,7 @@ class Instances:
         clock = self._deps.clock
         self._note_suspension(observed, applied)
         self._quota_metrics.count(observed, applied, clock.now(), clock.monotonic())
+        data_metrics.time_gate(applied, observed.instance.age(clock.now()), self._deps.metrics)
         waits = (
             outcome.intent
             for outcome in applied.outcomes
@@ -173,6 +175,8 @@ class Instances:
         self._deps.metrics.gauge(ENFORCED, float(is_enforced))
         if CELL in self._deps.context.caches.planes(Role.HOME):
             self._quota_metrics.update_gauges(self._deps.context.caches)
+            if self._data is not DataMode.OFF:
+                data_metrics.update_gauges(self._deps.context.caches, self._deps.metrics)
 
     # --- setup ----------------------------------------------------------------------------------
 
@@ -200,7 +204,10 @@ class Instances:
         return ControllerSetup(
             controller=controller,
             # ConfigMaps and Secrets are cached for the deployment controller, by its selector.
-            cached_kinds=(*OWN_KINDS, *(NETWORKING_KINDS if is_consulted else ())),
+            cached_kinds=(
+                *(OWN_KINDS if self._data is DataMode.OFF else KINDS_WITH_DATA),
+                *(NETWORKING_KINDS if is_consulted else ()),
+            ),
             update_gauges=self.update_gauges,
         )
 
@@ -214,3 +221,10 @@ DATA_WATCHES: Final = (
     ),
 )
 OWN_KINDS: Final = (CachedKind(Role.HOME, INSTANCE, indexes=watches.INDEXES),)
+KINDS_WITH_DATA: Final = (
+    CachedKind(
+        Role.HOME,
+        INSTANCE,
+        indexes={**watches.INDEXES, data_metrics.WAITING: data_metrics.index_by_wait},
+    ),
+)

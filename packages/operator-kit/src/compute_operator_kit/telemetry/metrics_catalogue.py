@@ -215,6 +215,16 @@ CELL: Final = (
     _counter("compute_quota_claims_adopted_total", "Claims handed on in their slot"),
     _gauge("compute_quota_adoptions_pending", "Gates opened on a held grant, claim not patched"),
     _counter("compute_writeback_refusals_total", "Instances without a hub copy", "reason"),
+    _gauge(
+        "compute_referenced_data_waiting_instances",
+        "Instances behind the ReferencedData gate by cause",
+        "reason",
+    ),
+    _histogram(
+        "compute_referenced_data_gate_wait_seconds",
+        "Instance created to ReferencedData gate gone",
+        buckets=QUOTA_WAIT_BUCKETS,
+    ),
     _gauge("compute_autoscaled_deployments", "Autoscaled deployments by state", "state"),
     _counter("compute_autoscaling_steps_total", "Changes of their number", "direction"),
     _counter("compute_cell_heartbeats_total", "Renewals of the cell's Lease", "result"),

@@ -31,6 +31,7 @@ from compute_operator_kit.telemetry.opentelemetry import (
 from compute_operator_kit.telemetry.otlp import build_resource
 
 OPERATIONS = Path(__file__).parents[5] / "docs" / "spec" / "operations.md"
+GATE_WAITS = {"compute_quota_wait_seconds", "compute_referenced_data_gate_wait_seconds"}
 RESOURCE = build_resource("x", "1")
 WORKLOAD = Kind("compute.datumapis.com", "v1alpha", "workloads", "Workload")
 
@@ -129,13 +130,13 @@ def test_no_sample_has_a_name_nobody_asked_for(scraped: str) -> None:
 def test_histograms_have_the_buckets_of_the_specification(scraped: str, metric: Metric) -> None:
     bounds = re.findall(rf'^{metric.name}_bucket{{.*?le="([^"]+)".*?}}', scraped, re.MULTILINE)
 
-    wanted = QUOTA_WAIT_BUCKETS if metric.name == "compute_quota_wait_seconds" else LATENCY_BUCKETS
+    wanted = QUOTA_WAIT_BUCKETS if metric.name in GATE_WAITS else LATENCY_BUCKETS
     assert [float(bound) for bound in bounds] == [*wanted, float("inf")]
 
 
 def test_latency_buckets_are_spelled_as_in_the_specification() -> None:
     text = OPERATIONS.read_text("utf-8")
-    stated = re.search(r"Latency buckets ([0-9. ]+); quota wait up to (\d+)", text)
+    stated = re.search(r"Latency buckets ([0-9. ]+); waits at gates up to (\d+)", text)
     assert stated
 
     assert [float(bound) for bound in stated[1].split()] == list(LATENCY_BUCKETS)
