@@ -352,6 +352,11 @@ class SimBackend:
         self._act()
         self.external.autoscalers[cell].has_metrics = is_up
 
+    def set_dependencies(self, *, is_on: bool) -> None:
+        """The hub gate `PropagateDeps`."""
+        self._act()
+        self.external.karmada.options.propagates_dependencies = is_on
+
     async def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self._act()
         self.external.set_networking(cell, options)

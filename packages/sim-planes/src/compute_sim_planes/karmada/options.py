@@ -37,6 +37,9 @@ class KarmadaOptions:
     member_timeout: timedelta = timedelta(seconds=32)
     """The timeout of requests to a member."""
 
+    propagates_dependencies: bool = True
+    """The hub gate `PropagateDeps`; the Helm chart of Karmada turns it off."""
+
     writes_events: bool = True
     """Whether Events are written; without them runs with thousands of objects are faster."""
 

@@ -94,6 +94,9 @@ class DependenciesDistributor:
         binding = self._hub.bindings.get(key.name, key.namespace)
         if binding is None:
             return None
+        if not self._hub.options.propagates_dependencies:
+            # Karmada sees the gate when it starts, and reconciles all bindings then.
+            return self._hub.options.discovery_interval
         if is_terminating(binding) or not propagates_dependencies(binding):
             await self._detach(binding, self._attached(binding))
             if DEPENDENCIES_FINALIZER in finalizers_of(binding):
