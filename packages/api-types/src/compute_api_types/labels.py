@@ -82,6 +82,11 @@ QUARANTINE_ANNOTATIONS: Final = (
 PARENT_CONTEXTS: Final = "discovery.miloapis.com/parent-contexts"
 """On each CRD, with the value `Project`: the kinds are served in project planes (api.md 1)."""
 
+KARMADA_DEPENDENCIES: Final = "resourcebinding.karmada.io/dependencies"
+"""Karmada's, on a ResourceBinding: what its object depends on; absent while the hub gate
+`PropagateDeps` is off.
+"""
+
 KARMADA_TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
 KARMADA_TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
 """Karmada's, on a member's copy: UID and generation of the hub object it was made from."""

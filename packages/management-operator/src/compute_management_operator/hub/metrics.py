@@ -63,6 +63,7 @@ MISPLACED_CLAIMS: Final = "compute_misplaced_claims_removed_total"
 UNBACKED_CLAIMS: Final = "compute_unbacked_claims"
 COMPANIONS: Final = "compute_referenced_data_companions"
 DATA_ERRORS: Final = "compute_referenced_data_errors"
+DATA_UNDISTRIBUTED: Final = "compute_referenced_data_undistributed"
 COMPANION_WRITES: Final = "compute_referenced_data_writes_total"
 DATA_LAG: Final = "compute_referenced_data_lag_seconds"
 

@@ -6,7 +6,15 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
-from management_builders.hub_script import PROJECT, WD, WD_READY, annotations_of, metadata_of
+from management_builders.documents import a_condition_document, a_document
+from management_builders.hub_script import (
+    BINDING_OF_WD,
+    PROJECT,
+    WD,
+    WD_READY,
+    annotations_of,
+    metadata_of,
+)
 from management_builders.referenced_data import (
     CONFIG_MAPS,
     MARKER,
@@ -19,9 +27,10 @@ from management_builders.referenced_data import (
 from management_builders.world import condition_of, shown, spec_of, uid_of
 
 from compute_api_types import labels
-from compute_management_operator.planes import DEPLOYMENT, HUB, POLICY, SECRET
+from compute_management_operator.planes import BINDING, DEPLOYMENT, HUB, POLICY, SECRET
 from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
 from compute_operator_kit.core.keys import Kind, PlaneName
+from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
 
 OURS: JsonObject = {labels.REFERENCED_DATA: "true"}
 READY = ("True", "Ready")
@@ -410,3 +419,88 @@ def test_off_reads_nothing_and_needs_no_right() -> None:
         assert "propagateDeps" not in member_object(policy, "spec")
 
     play_data(story, on=False)
+
+
+# --- distribution by Karmada ----------------------------------------------------------------------
+
+WD_WAITING = a_condition_document(
+    "Ready",
+    "False",
+    "ReferencedDataNotReady",
+    'Instance "web-us-dfw-0": Waiting for 1 companion(s)',
+)
+UNDISTRIBUTED = ("compute_referenced_data_undistributed", ())
+
+
+def binding_reads(hub: DataHub) -> int:
+    asked = [one.address for one in hub.world.requests()]
+    return sum(one.resource == "resourcebindings" for one in asked)
+
+
+async def wait_for_data(hub: DataHub) -> None:
+    await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+    await hub.deploy("Secret/db")
+    await reaches(hub, "Ready")
+    await hub.report(WD_WAITING)
+    place = await hub.namespace()
+    resource: JsonObject = {
+        "apiVersion": DEPLOYMENT.api_version,
+        "kind": DEPLOYMENT.kind,
+        "name": WD,
+        "namespace": place,
+    }
+    bound = a_document(BINDING, BINDING_OF_WD, place, spec={"resource": resource})
+    await hub.world.create(HUB, bound)
+
+
+def test_data_that_karmada_does_not_distribute_is_counted_after_five_minutes() -> None:
+    async def story(hub: DataHub) -> None:
+        await wait_for_data(hub)
+        gauges, before = hub.process.measures.gauges, binding_reads(hub)
+        await hub.world.sleep(290)
+        assert (gauges[UNDISTRIBUTED], binding_reads(hub)) == (0, before)
+        await hub.world.sleep(25)
+        assert (gauges[UNDISTRIBUTED], binding_reads(hub)) == (1, before + 1)
+        await hub.world.sleep(240)
+        assert binding_reads(hub) == before + 1
+        recorded: JsonObject = {"metadata": {"annotations": {labels.KARMADA_DEPENDENCIES: "[]"}}}
+        await hub.world.patch(HUB, BINDING, BINDING_OF_WD, recorded, await hub.namespace())
+        await hub.world.sleep(70)
+        assert (gauges[UNDISTRIBUTED], binding_reads(hub)) == (0, before + 2)
+
+    play_data(story)
+
+
+def test_a_copy_that_waits_no_more_is_counted_no_more() -> None:
+    async def story(hub: DataHub) -> None:
+        await wait_for_data(hub)
+        gauges = hub.process.measures.gauges
+        await hub.world.sleep(320)
+        assert gauges[UNDISTRIBUTED] == 1
+        await hub.report(*WD_READY, ready=1)
+        await hub.world.sleep(10)
+        assert gauges[UNDISTRIBUTED] == 0
+        reads = binding_reads(hub)
+        await hub.world.sleep(900)
+        assert binding_reads(hub) == reads
+
+    play_data(story)
+
+
+def test_a_binding_that_cannot_be_read_keeps_no_deployment_waiting() -> None:
+    at = Point(plane=HUB, verb="get", kind="ResourceBinding", times=0)
+    parameters = Parameters(status=503, reason="ServiceUnavailable")
+    broken = Fault("bindings", Action.ERROR, at, parameters)
+
+    async def story(hub: DataHub) -> None:
+        await wait_for_data(hub)
+        await hub.world.sleep(320)
+        assert hub.process.measures.gauges[UNDISTRIBUTED] == 0
+        await hub.name_anew("Secret/db", "ConfigMap/absent?")
+        await hub.world.sleep(5)
+        shown_now = await hub.world.get(PROJECT, DEPLOYMENT, WD)
+        generation = metadata_of(shown_now)["generation"]
+        stamped = annotations_of(await hub.copy())[labels.PROJECT_GENERATION]
+        assert stamped == str(generation)
+
+    play_data(story, broken, is_clean=False)

@@ -128,6 +128,7 @@ MANAGEMENT: Final = (
     ),
     _gauge("compute_referenced_data_companions", "Companions on the hub"),
     _gauge("compute_referenced_data_errors", "WDs with data that stays away, by cause", "reason"),
+    _gauge("compute_referenced_data_undistributed", "Hub WDs with data that Karmada ignores"),
     _counter("compute_referenced_data_writes_total", "Writes of companions", "operation"),
     _histogram("compute_referenced_data_lag_seconds", "Source change seen to companion written"),
     _histogram("compute_projection_lag_seconds", "Hub Instance change seen to projected"),

@@ -16,6 +16,7 @@ from compute_management_operator.dependencies import HUB_RATE_LIMIT, RESYNC, RET
 from compute_management_operator.hub import metrics
 from compute_management_operator.hub.api_reader import ApiReader
 from compute_management_operator.hub.caches import HUB_CACHES
+from compute_management_operator.hub.federation.watches import find_source
 from compute_management_operator.hub.latency import LatencyTracker
 from compute_management_operator.hub.namespace_uids import NamespaceUids
 from compute_management_operator.hub.referenced_data import watches
@@ -127,6 +128,12 @@ class ReferencedData:
             return
         measures.gauge(metrics.COMPANIONS, sum(map(_count_companions, repeat(caches), KINDS)))
         counted = self._resolver.count_errors()
+        distribution = self._resolver.distribution
+        measures.gauge(metrics.DATA_UNDISTRIBUTED, distribution.count())
+        for copy in distribution.find_due(caches):
+            source = find_source(copy, caches)
+            if isinstance(source, ObjectKey):
+                self._deps.context.enqueue(FEDERATION, source)
         for reason in ERROR_REASONS:
             measures.gauge(metrics.DATA_ERRORS, counted[reason], reason=reason)
 

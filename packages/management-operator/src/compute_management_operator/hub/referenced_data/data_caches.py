@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Final, TypedDict
 
 from compute_api_types import labels
+from compute_management_operator.hub.decoders import DEPLOYMENT_DECODER
 from compute_management_operator.hub.indexes import index_by_namespace
+from compute_management_operator.hub.referenced_data import distribution
 from compute_management_operator.hub.referenced_data.references import (
     IN_NAMESPACE,
     KINDS,
@@ -68,6 +70,9 @@ def cached_kinds() -> tuple[CachedKind, ...]:
         indexes={REFERENCE: index_by_reference, OPTIONAL: index_by_optional},
         decoder=NAMING_DECODER,
     )
+    copies = CachedKind(
+        Role.HUB, DEPLOYMENT, indexes=distribution.INDEXES, decoder=DEPLOYMENT_DECODER
+    )
     sources = tuple(CachedKind(Role.PROJECT, kind, on_demand=IN_TEMPLATES) for kind in KINDS)
     companions = tuple(
         CachedKind(
@@ -78,7 +83,7 @@ def cached_kinds() -> tuple[CachedKind, ...]:
         )
         for kind in KINDS
     )
-    return (deployments, *sources, *companions)
+    return (deployments, copies, *sources, *companions)
 
 
 def read_templates(setup: ControllerSetup) -> ControllerSetup:

@@ -12,5 +12,10 @@ VERDICT_PATIENCE: Final = timedelta(seconds=2)
 NAME_TAKEN_RETRY: Final = timedelta(minutes=5)
 # A key with a verdict that can be better soon, after its read failed; the error itself backs off.
 READ_RETRY: Final = timedelta(seconds=5)
+# A copy that waits for its data for longer has its binding read (referenced-data.md 5): Karmada
+# delivers within seconds, a cell that starts within a minute.
+DISTRIBUTION_PATIENCE: Final = timedelta(minutes=5)
+# The end of it, and with it of the alert, is seen as late as this.
+DISTRIBUTION_RECHECK: Final = timedelta(minutes=5)
 # Reads of sources for one deployment at a time (referenced-data.md 4).
 MOST_READS_AT_ONCE: Final = 8

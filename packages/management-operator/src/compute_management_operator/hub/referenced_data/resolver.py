@@ -21,6 +21,7 @@ from compute_management_operator.hub.referenced_data.delays import (
     MOST_READS_AT_ONCE,
     VERDICT_PATIENCE,
 )
+from compute_management_operator.hub.referenced_data.distribution import DataDistribution
 from compute_management_operator.hub.referenced_data.expectation import (
     DataExpectation,
     DeploymentData,
@@ -56,6 +57,7 @@ class DataResolver:
 
     def __init__(self, reads: ApiReader, clock: Clock) -> None:
         self.verdicts = Verdicts()
+        self.distribution = DataDistribution(reads, clock)
         self._reads = reads
         self._clock = clock
         self._sights: dict[ObjectKey, _Sight] = {}
@@ -70,6 +72,8 @@ class DataResolver:
             self.drop(key)
             return None
         named = read_references(entry)
+        if hub_name:
+            await self.distribution.check(hub_name, key.name)
         recorded = _read_recorded(caches, hub_name, entry)
         verdicts = self._find_verdicts(key, named)
         if not named or recorded is not None:
