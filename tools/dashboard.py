@@ -127,7 +127,7 @@ ROWS: Final = (
         ),
     ),
     Row(
-        "Who waits for quota?",
+        "Who waits for quota, or for data?",
         (
             Panel(
                 "Instances waiting",
@@ -144,6 +144,12 @@ ROWS: Final = (
                     (quantile(0.99, "compute_quota_wait_seconds", over="15m"), "p99"),
                     (p99("compute_quota_grant_to_ungate_seconds"), "our share, p99"),
                 ),
+            ),
+            Panel(
+                "Instances waiting for data",
+                "Instances behind the ReferencedData gate by the reason of ReferencedDataReady.",
+                "short",
+                (("sum by (reason) (compute_referenced_data_waiting_instances)", "{{reason}}"),),
             ),
             Panel(
                 "Claims without a verdict",

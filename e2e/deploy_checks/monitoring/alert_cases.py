@@ -185,6 +185,19 @@ ALERT_CASES: Final = (
         {DFW.name: fired("ComputeAutoscalersFailing warning")},
     ),
     AlertCase(
+        incidents.karmada_distributes_no_dependencies,
+        QUOTA,
+        {
+            MANAGEMENT: fired("ComputeDependenciesNotPropagated critical"),
+            DFW.name: fired("ComputeReferencedDataStuck warning"),
+        },
+    ),
+    AlertCase(
+        incidents.a_cell_refuses_the_copies,
+        QUOTA,
+        {DFW.name: fired("ComputeReferencedDataStuck warning")},
+    ),
+    AlertCase(
         incidents.a_crowd_vanished_unseen,
         QUOTA,
         {

@@ -32,6 +32,7 @@ from e2e.world.scenario import (
     MANAGEMENT,
     NAMESPACE,
     ORD,
+    SECRET,
     WORKLOAD,
     Cell,
     JsonObject,
@@ -56,6 +57,8 @@ from e2e.world.scenario import (
 
 MINUTE: Final = 60
 WD: Final = "web"
+DATA: Final = DEPLOY / "components/referenced-data"
+DATA_ON: Final[JsonObject] = {"referencedData": "on"}
 AUTOSCALING_ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
 # Its operator has no city setting and accepts every deployment it is given.
 ORD_WITHOUT_CITY: Final = Cell("ord-1", "ORD", has_city_setting=False)
@@ -231,23 +234,17 @@ async def another_controller_fights_over_an_object(world: World) -> None:
         await world.sleep(2)
 
 
-async def a_webhook_on_the_hub_is_broken(world: World) -> None:
-    """A foreign admission webhook on the hub fails every write of deployments, and is then
-    removed.
-    """
-    project = world.project
-    names = [f"web-{number}" for number in range(5)]
-    for name in names:
-        await run(world, name)
+async def break_writes(world: World, plane: str, kind: Kind) -> None:
+    """A foreign webhook `broken` that fails every create and update of a kind on a plane."""
     webhook: JsonObject = {
-        "name": "deployments.example.net",
-        "clientConfig": {"service": {"namespace": "elsewhere", "name": "nobody"}},
+        "name": f"{kind.plural}.example.net",
+        "clientConfig": {"service": {"namespace": "elsewhere", "name": "absent"}},
         "rules": [
             {
-                "apiGroups": [DEPLOYMENT.group],
-                "apiVersions": [DEPLOYMENT.version],
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
                 "operations": ["CREATE", "UPDATE"],
-                "resources": [DEPLOYMENT.plural],
+                "resources": [kind.plural],
             }
         ],
         "failurePolicy": "Fail",
@@ -260,9 +257,20 @@ async def a_webhook_on_the_hub_is_broken(world: World) -> None:
         "metadata": {"name": "broken"},
         "webhooks": [webhook],
     }
-    made = await world.backend.send(HUB, ADMIN, PlaneRequest("POST", WEBHOOKS.path(), body))
+    made = await world.backend.send(plane, ADMIN, PlaneRequest("POST", WEBHOOKS.path(), body))
     if made.status != 201:
         raise AssertionError(f"making a webhook: {made.body}")
+
+
+async def a_webhook_on_the_hub_is_broken(world: World) -> None:
+    """A foreign admission webhook on the hub fails every write of deployments, and is then
+    removed.
+    """
+    project = world.project
+    names = [f"web-{number}" for number in range(5)]
+    for name in names:
+        await run(world, name)
+    await break_writes(world, HUB, DEPLOYMENT)
     for name in names:
         await project.patch(DEPLOYMENT, name, replicas_of(2))
     await world.sleep(25 * MINUTE)
@@ -461,3 +469,60 @@ async def autoscalers_have_no_metrics(world: World) -> None:
     await world.sleep(30 * MINUTE)
     world.autoscalers.set_pod_metrics(DFW.name, is_up=True)
     await world.sleep(10 * MINUTE)
+
+
+# --- data that stays away -------------------------------------------------------------------------
+
+
+async def deliver_data(world: World) -> None:
+    """The components of referenced data, and both operators with it, management first."""
+    parts = ((world.root, "project"), (world.hub, "hub"), (world.cell(DFW), "cell"))
+    for plane, folder in parts:
+        for path in sorted((DATA / folder).glob("*.yaml")):
+            if path.name == "kustomization.yaml":
+                continue
+            for document in yaml.safe_load_all(path.read_text("utf-8")):
+                await plane.apply(document)
+    for operator in (world.management, world.operator_of(DFW)):
+        await operator.stop()
+        await operator.start(DATA_ON)
+
+
+async def run_with_secret(world: World) -> None:
+    """A deployment that names a Secret of its project."""
+    await world.project.create(a_secret("db"))
+    template = a_template()
+    named: JsonObject = {"secretRef": {"name": "db"}}
+    container: JsonObject = {"name": "web", "image": "registry.example/web:1", "envFrom": [named]}
+    object_at(template, "spec", "runtime", "sandbox")["containers"] = [container]
+    await world.project.create(a_bare_deployment(WD, template=template))
+
+
+def a_secret(name: str) -> JsonObject:
+    data: JsonObject = {"k": "dmFsdWU="}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+
+
+async def karmada_distributes_no_dependencies(world: World) -> None:
+    """The hub gate `PropagateDeps` is off, as the Helm chart of Karmada has it."""
+    backend = world.backend
+    if not isinstance(backend, SimBackend):
+        raise TypeError("turning a gate of Karmada off: only a simulated one has it as an option")
+    backend.set_dependencies(is_on=False)
+    await deliver_data(world)
+    await run_with_secret(world)
+    await world.sleep(20 * MINUTE)
+    backend.set_dependencies(is_on=True)
+    await world.eventually(lambda: are_ready(world.project, f"{WD}-0"), within(180))
+    await world.sleep(15 * MINUTE)
+
+
+async def a_cell_refuses_the_copies(world: World) -> None:
+    """A broken webhook of the cell fails every write of Secrets."""
+    await deliver_data(world)
+    await break_writes(world, DFW.name, SECRET)
+    await run_with_secret(world)
+    await world.sleep(20 * MINUTE)
+    await world.cell(DFW).delete(WEBHOOKS, "broken")
+    await world.eventually(lambda: are_ready(world.project, f"{WD}-0"), within(180))
+    await world.sleep(15 * MINUTE)
