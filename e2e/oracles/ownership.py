@@ -43,7 +43,7 @@ _TABLE: Final[dict[tuple[str, Side, str], FieldOwnership]] = {
     ("management", "project", "WorkloadDeployment"): FieldOwnership(
         labels=_OUR_KEYS,
         annotations=_OUR_KEYS,
-        finalizers=owns_names(labels.FEDERATION_FINALIZER),
+        finalizers=owns_names(labels.FEDERATION_FINALIZER, labels.REFERENCED_DATA_FINALIZER),
         conditions=owns_names(*_SUMMARY_TYPES, "ReferencedDataReady"),
         status=_DEPLOYMENT_STATUS,
         spec=_EVERYTHING,

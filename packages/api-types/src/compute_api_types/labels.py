@@ -140,9 +140,13 @@ RETIRED_INSTANCE_FINALIZERS: Final = (
 )
 """Of an older operator: never added, removed where they exist; they would stop a cut-off cell."""
 
-RETIRED_DEPLOYMENT_FINALIZERS: Final = (WORKLOAD_FINALIZER,)
-"""Of an older operator, on a deployment of a cell: never added there, removed once its Instances
-are gone.
+REFERENCED_DATA_FINALIZER: Final = "compute.datumapis.com/referenced-data-controller"
+"""Of an older operator, on a deployment of a project: never added, removed where it exists. What it
+stood for goes by ownership (referenced-data.md 2).
+"""
+RETIRED_DEPLOYMENT_FINALIZERS: Final = (WORKLOAD_FINALIZER, REFERENCED_DATA_FINALIZER)
+"""Of an older operator, on a deployment of a cell, in a single cluster on that of the project:
+never added there, removed once its Instances are gone.
 """
 PROVIDER_FINALIZER: Final = "unikraft.datumapis.com/finalizer"
 """The provider's, on an Instance of a cell: what runs is torn down first."""

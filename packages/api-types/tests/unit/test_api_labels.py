@@ -31,6 +31,7 @@ WIRE_STRINGS = {
     "QUARANTINED_AT": "compute.datumapis.com/quarantined-at",
     "QUARANTINE_FINGERPRINT": "compute.datumapis.com/quarantine-fingerprint",
     "PARENT_CONTEXTS": "discovery.miloapis.com/parent-contexts",
+    "KARMADA_DEPENDENCIES": "resourcebinding.karmada.io/dependencies",
     "KARMADA_TEMPLATE_UID": "resourcetemplate.karmada.io/uid",
     "KARMADA_TEMPLATE_GENERATION": "resourcetemplate.karmada.io/generation",
     "EXPECTED_REFERENCED_DATA": "compute.datumapis.com/expected-referenced-data",
@@ -47,6 +48,7 @@ WIRE_STRINGS = {
     "UNREACHABLE": "compute.datumapis.com/unreachable",
     "WORKLOAD_FINALIZER": "compute.datumapis.com/workload-controller",
     "FEDERATION_FINALIZER": "compute.datumapis.com/federator",
+    "REFERENCED_DATA_FINALIZER": "compute.datumapis.com/referenced-data-controller",
     "PROVIDER_FINALIZER": "unikraft.datumapis.com/finalizer",
     "POD_PROVIDER_FINALIZER": "pods.compute.datumapis.com/finalizer",
     "LOOK_AGAIN": "pods.compute.datumapis.com/look-again",
@@ -106,6 +108,10 @@ def test_groups_hold_what_the_specification_groups() -> None:
     assert labels.RETIRED_INSTANCE_FINALIZERS == (
         "compute.datumapis.com/instance-controller",
         "quota.compute.datumapis.com/claim-cleanup",
+    )
+    assert labels.RETIRED_DEPLOYMENT_FINALIZERS == (
+        "compute.datumapis.com/workload-controller",
+        "compute.datumapis.com/referenced-data-controller",
     )
 
 

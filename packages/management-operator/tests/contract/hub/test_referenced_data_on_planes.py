@@ -6,13 +6,18 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
-from management_builders.documents import a_condition_document, a_document
+from management_builders.documents import (
+    a_condition_document,
+    a_deployment_document,
+    a_document,
+)
 from management_builders.hub_script import (
     BINDING_OF_WD,
     PROJECT,
     WD,
     WD_READY,
     annotations_of,
+    finalizers_of,
     metadata_of,
 )
 from management_builders.referenced_data import (
@@ -419,6 +424,53 @@ def test_off_reads_nothing_and_needs_no_right() -> None:
         assert "propagateDeps" not in member_object(policy, "spec")
 
     play_data(story, on=False)
+
+
+# --- the finalizer of an older operator -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_finalizer_of_an_older_operator_is_removed_where_met(on: bool) -> None:
+    async def story(hub: DataHub) -> None:
+        document = a_deployment_document(WD)
+        held: list[Json] = ["a.b/c", labels.REFERENCED_DATA_FINALIZER]
+        metadata_of(document)["finalizers"] = held
+        await hub.world.create(PROJECT, document)
+        await hub.world.eventually(hub.has_copy)
+        await hub.world.sleep(5)
+        ours: list[Json] = ["a.b/c", labels.FEDERATION_FINALIZER]
+        assert finalizers_of(await hub.world.get(PROJECT, DEPLOYMENT, WD)) == ours
+        again: list[Json] = [labels.REFERENCED_DATA_FINALIZER, *ours]
+        await hub.world.patch(PROJECT, DEPLOYMENT, WD, {"metadata": {"finalizers": again}})
+        await hub.world.sleep(5)
+        assert finalizers_of(await hub.world.get(PROJECT, DEPLOYMENT, WD)) == ours
+        await hub.report(*WD_READY, ready=1)
+        await hub.world.sleep(60)
+        before = len(hub.world.writes())
+        await hub.world.sleep(3600)
+        assert shown(hub.world.writes()[before:]) == []
+
+    play_data(story, on=on)
+
+
+def test_a_deployment_that_only_an_older_operator_held_goes() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.process.stop()
+        hub.world.processes.remove(hub.process)
+        document = a_deployment_document(WD)
+        held: list[Json] = [labels.REFERENCED_DATA_FINALIZER]
+        metadata_of(document)["finalizers"] = held
+        await hub.world.create(PROJECT, document)
+        await hub.world.delete(PROJECT, DEPLOYMENT, WD)
+        hub.process = start(hub.world)
+
+        async def is_gone() -> bool:
+            return not await hub.world.exists(PROJECT, DEPLOYMENT, WD)
+
+        await hub.world.eventually(is_gone)
+        assert not await hub.has_copy()
+
+    play_data(story)
 
 
 # --- distribution by Karmada ----------------------------------------------------------------------

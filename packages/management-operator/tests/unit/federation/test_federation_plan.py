@@ -21,6 +21,7 @@ from management_builders.federation import (
     a_moment,
     a_policy,
 )
+from msgspec import structs
 
 from compute_api_types import labels, reasons
 from compute_management_operator.hub.delays import (
@@ -74,6 +75,36 @@ def known(**since: timedelta) -> FederationMemory:
     """Situations by reason, and how long they have lasted."""
     lasting = {reason: NOW - length for reason, length in since.items()}
     return FederationMemory(since=lasting, repairs_left=3, operator=OPERATOR)
+
+
+# --- finalizers of an older operator --------------------------------------------------------------
+
+
+def retired(seen: ObservedDeployment) -> ObservedDeployment:
+    """The same with the finalizer of an older operator beside its own."""
+    assert not isinstance(seen.deployment, Absent)
+    metadata = seen.deployment.metadata
+    held = (labels.REFERENCED_DATA_FINALIZER, *metadata.finalizers)
+    held_by_both = structs.replace(metadata, finalizers=held)
+    deployment = replace(seen.deployment, metadata=held_by_both)
+    return replace(seen, deployment=deployment)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        a_moment(),
+        a_moment(deployment=a_deployment(has_finalizer=False, recorded=""), copy=Absent()),
+        a_moment(deployment=a_deployment(city="New York")),
+        a_moment(deployment=a_deployment(is_deleting=True)),
+        a_moment(deployment=a_deployment(is_deleting=True, has_finalizer=False)),
+    ],
+)
+def test_a_retired_finalizer_goes_after_all_else_and_changes_nothing_else(
+    seen: ObservedDeployment,
+) -> None:
+    removal = RemoveFinalizer(KEY, UID, labels.REFERENCED_DATA_FINALIZER, reasons.RETIRED_FINALIZER)
+    assert plan(retired(seen), NOW) == Plan((*plan(seen, NOW).intents, removal))
 
 
 # --- the ladder -----------------------------------------------------------------------------------

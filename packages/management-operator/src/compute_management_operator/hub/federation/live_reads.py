@@ -55,8 +55,11 @@ class FederationLiveReads:
             return await self._for_orphan(key, caches)
         if not existing.metadata.is_deleting:
             return await self._for_existing(read_without_status(existing), caches)
-        if labels.FEDERATION_FINALIZER not in existing.metadata.finalizers:
-            return None
+        finalizers = existing.metadata.finalizers
+        if labels.FEDERATION_FINALIZER not in finalizers:
+            # One of an older operator is removed without a read of the hub.
+            is_retired = labels.REFERENCED_DATA_FINALIZER in finalizers
+            return FederationLiveFacts() if is_retired else None
         return await self._for_deleting(read_without_status(existing))
 
     # --- the deployment exists ------------------------------------------------------------------

@@ -6,6 +6,7 @@ rule: the hub is not written before the finalizer that removes the copy again is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -23,12 +24,32 @@ from compute_management_operator.hub.federation.plan.hub_namespace import plan_n
 from compute_management_operator.planes import HUB, POLICY
 from compute_operator_kit.core.keys import ObjectKey
 from compute_operator_kit.core.objects import Absent
-from compute_operator_kit.intents.intents import AddFinalizer, Plan, RequeueAfter
+from compute_operator_kit.intents.intents import AddFinalizer, Plan, RemoveFinalizer, RequeueAfter
 
 __all__: Final = ["plan", "policies_to_enqueue"]
 
 
 def plan(seen: ObservedDeployment, now: datetime) -> Plan:
+    retired = tuple(_retire_finalizers(seen))
+    planned = _plan(seen, now)
+    # Last: a project that refuses writes must not keep a copy from its hub.
+    return Plan((*planned.intents, *retired)) if retired else planned
+
+
+def _retire_finalizers(seen: ObservedDeployment) -> Iterator[RemoveFinalizer]:
+    """The finalizer of an older operator: without that operator it would block the deletion, and a
+    companion goes with its owners.
+    """
+    if isinstance(seen.deployment, Absent):
+        return
+    metadata = seen.deployment.metadata
+    if labels.REFERENCED_DATA_FINALIZER in metadata.finalizers:
+        yield RemoveFinalizer(
+            seen.key, metadata.uid, labels.REFERENCED_DATA_FINALIZER, reasons.RETIRED_FINALIZER
+        )
+
+
+def _plan(seen: ObservedDeployment, now: datetime) -> Plan:
     deployment = seen.deployment
     if isinstance(deployment, Absent):
         # Copies without a deployment exist only if the finalizer was stripped.
