@@ -149,7 +149,8 @@ class FaultyWatch:
             verb="watch",
             group=where.group,
             resource=where.resource,
-            kind=string_at(document, "object", "kind"),
+            # A watch of metadata alone has PartialObjectMetadata in its events.
+            kind=where.kind or string_at(document, "object", "kind"),
             namespace=string_at(document, "object", "metadata", "namespace"),
             name=string_at(document, "object", "metadata", "name"),
         )
