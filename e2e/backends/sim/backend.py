@@ -18,6 +18,7 @@ from compute_sim_planes.faults.links import Link
 from compute_sim_planes.faults.plans import Fault
 from compute_sim_planes.history import Commit, History, Request
 from compute_sim_planes.karmada.policies.admission import karmada_amendments
+from compute_sim_planes.reconcile_trace import ReconcileTrace
 from compute_sim_planes.time.clock import VirtualClock
 from e2e.backends.sim import blueprints, rights
 from e2e.backends.sim.decommissioning import run_decommission
@@ -66,6 +67,7 @@ class SimBackend:
         faults: tuple[Fault, ...] = (),
         *,
         make_measures: Callable[[str], FakeMetrics] = lambda _: FakeMetrics(),
+        make_spans: Callable[[History], ReconcileTrace] = ReconcileTrace,
         make_injector: Callable[[tuple[Fault, ...], VirtualClock, History], Injector] = Injector,
     ) -> None:
         self.needs = needs
@@ -80,6 +82,7 @@ class SimBackend:
             dict[tuple[str, str], Link](),
             rights.user_of,
             make_measures,
+            make_spans,
         )
         operators = (MANAGEMENT, *(cell.name for cell in needs.cells))
         self.replicas = {name: SimReplicas(self._context, needs.replicas) for name in operators}

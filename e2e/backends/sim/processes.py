@@ -33,6 +33,7 @@ from compute_sim_planes.api_server.http.transport import Transport
 from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport, Injector
 from compute_sim_planes.faults.links import Link
 from compute_sim_planes.faults.plans import Action, Fault
+from compute_sim_planes.history import History
 from compute_sim_planes.reconcile_trace import ReconcileTrace
 from e2e.backends.sim.canaries import CanaryCredentials
 from e2e.backends.sim.freezing import FreezeGate, GatedClock, GatedTransport
@@ -55,6 +56,7 @@ class ProcessContext:
     user_of: Callable[[str, str], User]
     # Creates the metrics of a process, by component.
     make_measures: Callable[[str], FakeMetrics] = lambda _: FakeMetrics()
+    make_spans: Callable[[History], ReconcileTrace] = ReconcileTrace
 
     def link(self, operator: str, plane: str) -> Link:
         return self.links.setdefault((operator, plane), Link())
@@ -102,7 +104,7 @@ class Process:
         self.gate = FreezeGate()
         self.life = CrashableProcess(name)
         self.measures = context.make_measures(blueprint.component)
-        self.spans = ReconcileTrace(context.planes.history)
+        self.spans = context.make_spans(context.planes.history)
         self.has_ended = False
         self._context = context
         self._clock = GatedClock(context.planes.clock, self.gate)

@@ -19,6 +19,8 @@ from typing_extensions import override
 from compute_operator_kit.testing.fakes import FakeMetrics
 from compute_sim_planes.faults.plan_files import print_plan
 from compute_sim_planes.faults.plans import FaultPlan
+from compute_sim_planes.history import History
+from compute_sim_planes.reconcile_trace import ReconcileTrace
 from compute_sim_planes.time.clock import LoopReport, VirtualClock, run
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.oracles import ORACLES, find_differences, find_violations, rest
@@ -46,6 +48,10 @@ class RunObserver(Protocol):
         """Creates the metrics of a process of this component."""
         ...
 
+    def make_spans(self, history: History) -> ReconcileTrace:
+        """Creates the tracer of a process."""
+        ...
+
     def observe(self, backend: SimBackend) -> AbstractAsyncContextManager[None]: ...
 
 
@@ -54,6 +60,9 @@ class NoObserver:
 
     def make_measures(self, component: str) -> FakeMetrics:  # noqa: ARG002
         return FakeMetrics()
+
+    def make_spans(self, history: History) -> ReconcileTrace:
+        return ReconcileTrace(history)
 
     def observe(self, backend: SimBackend) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
         return nullcontext()
@@ -102,7 +111,13 @@ def run_once(
     watching = observer or NoObserver()
 
     async def main(clock: VirtualClock) -> None:
-        backend = SimBackend(clock, needs, plan.faults, make_measures=watching.make_measures)
+        backend = SimBackend(
+            clock,
+            needs,
+            plan.faults,
+            make_measures=watching.make_measures,
+            make_spans=watching.make_spans,
+        )
         made.append(backend)
         async with watching.observe(backend):
             await backend.open()

@@ -20,6 +20,7 @@ from compute_operator_kit.telemetry.opentelemetry import MetricsExporter
 from compute_operator_kit.testing.fakes import FakeMetrics
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.processes import NAMESPACE, Process
+from e2e.backends.sim.scheduler import NoObserver
 from e2e.deploy_checks.monitoring.recording import ScrapeRecording, Series
 
 VERSION = "0.0.0"
@@ -58,19 +59,21 @@ def parse_exposition(text: str, target: str) -> Iterator[tuple[Series, float]]:
 
 
 @dataclass(slots=True)
-class Scraper:
+class Scraper(NoObserver):
     """Observes one run; a recording per operator, by the scenario's name."""
 
     every: timedelta
     recordings: dict[str, ScrapeRecording] = field(default_factory=dict[str, ScrapeRecording])
     _made: list[ExposedMeasures] = field(default_factory=list[ExposedMeasures])
 
+    @override
     def make_measures(self, component: str) -> FakeMetrics:
         made = ExposedMeasures(component)
         self._made.append(made)
         return made
 
     @asynccontextmanager
+    @override
     async def observe(self, backend: SimBackend) -> AsyncGenerator[None]:
         scraping = asyncio.create_task(self._scrape_for_ever(backend), name="scraping")
         try:
