@@ -5,12 +5,16 @@ them to their cells.
 from __future__ import annotations
 
 import base64
+import random
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pytest
 
+from compute_api_types import labels
 from e2e.world.scenario import (
+    CLUSTER_POLICY,
     CONFIG_MAP,
     DEPLOYMENT,
     DFW,
@@ -31,14 +35,17 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
+    annotations_of,
     component_objects,
     condition_of,
     gates_of,
+    labels_of,
     object_at,
     objects_at,
     scenario,
     text_at,
     uid_of,
+    version_of,
     within,
 )
 
@@ -302,3 +309,126 @@ async def test_no_cell_reads_data_on_the_hub_and_management_writes_only_companio
     with pytest.raises(RefusedError) as outside:
         await management.in_namespace("default").create(labelled)
     assert outside.value.status == 403
+
+
+# --- restarts while Karmada is slow ---------------------------------------------------------------
+
+
+async def restart_on_edits(world: World, times: int) -> None:
+    """Each time a ConfigMap is edited and its Workload restarted at once, while Karmada does not
+    reach the cell for a moment, from before the one or after the other.
+    """
+    project, chance = world.project, random.Random(7)  # noqa: S311 - repeatable, not a secret
+    await deliver_data(world)
+    await project.create(a_config_map("app", "0"))
+    await project.create(a_naming_workload("DFW", config_map="app"))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    cell = await world.cell_of(DFW, project)
+    for number in range(1, times + 1):
+        is_early = chance.random() < 0.5
+        if is_early:
+            await world.backend.cut_member(DFW.name)
+        await project.patch(CONFIG_MAP, "app", {"data": {"k": str(number)}})
+        restart: JsonObject = {"metadata": {"annotations": {labels.RESTARTED_AT: str(number)}}}
+        await project.patch(WORKLOAD, "web", {"spec": {"template": restart}})
+        await world.sleep(chance.random() * 0.5)
+        if not is_early:
+            await world.backend.cut_member(DFW.name)
+        await world.sleep(chance.random() * 3)
+        await world.backend.heal_member(DFW.name)
+        await world.eventually(partial(runs_with, cell, number), within(60, real=180))
+    if world.backend.name == "sim":  # a real cell's ConfigMaps are not recorded
+        assert find_starts_on_old_data(cell) == []
+
+
+async def runs_with(cell: Plane, number: int) -> None:
+    instance = await cell.get(INSTANCE, NAME)
+    assert annotations_of(instance).get(labels.RESTARTED_AT) == str(number)
+    assert condition_of(instance, "Ready").status == "True"
+    assert int(text_at(await cell.get(CONFIG_MAP, "app"), "data", "k")) >= number
+
+
+def find_starts_on_old_data(cell: Plane) -> list[str]:
+    """Instances that lost their gate while the copy was older than the edit before the restart."""
+    changes = [(int(version_of(one.object)), one.object) for one in cell.versions(INSTANCE, NAME)]
+    changes += [(int(version_of(one.object)), one.object) for one in cell.versions(CONFIG_MAP)]
+    wrong: list[str] = []
+    started: set[str] = set()
+    value = 0
+    for version, changed in sorted(changes, key=lambda change: change[0]):
+        if text_at(changed, "kind") == "ConfigMap":
+            value = int(text_at(changed, "data", "k"))
+        elif "ReferencedData" not in gates_of(changed) and uid_of(changed) not in started:
+            started.add(uid_of(changed))
+            restart = int(annotations_of(changed).get(labels.RESTARTED_AT, "0"))
+            if value < restart:
+                wrong.append(f"restart {restart} began on {value} at version {version}")
+    assert len(started) > 1, "no Instance was started"
+    return wrong
+
+
+@pytest.mark.spec("RD-07")
+@scenario(AT_NIGHT)
+async def test_no_restart_begins_on_data_older_than_the_edit_before_it(world: World) -> None:
+    await restart_on_edits(world, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.spec("RD-07")
+@scenario(AT_NIGHT)
+async def test_none_of_200_restarts_begins_on_data_older_than_the_edit_before_it(
+    world: World,
+) -> None:
+    await restart_on_edits(world, 200)
+
+
+# --- the policy of the network services -----------------------------------------------------------
+
+
+def a_broadcast() -> JsonObject:
+    """As NSO installs it, to one cell that stands for its gateways."""
+    expression: JsonObject = {"key": labels.UPSTREAM_NAMESPACE, "operator": "Exists"}
+    selectors: list[JsonValue] = [
+        {"apiVersion": "v1", "kind": kind, "labelSelector": {"matchExpressions": [expression]}}
+        for kind in ("ConfigMap", "Secret")
+    ]
+    return {
+        "apiVersion": CLUSTER_POLICY.api_version,
+        "kind": CLUSTER_POLICY.name,
+        "metadata": {"name": "nso-resources"},
+        "spec": {
+            "resourceSelectors": selectors,
+            "conflictResolution": "Overwrite",
+            "placement": {"clusterAffinity": {"clusterNames": [ORD.name]}},
+        },
+    }
+
+
+@pytest.mark.spec("RD-16")
+@scenario(FEDERATION)
+async def test_a_companion_is_not_broadcast_by_the_policy_of_the_network_services(
+    world: World,
+) -> None:
+    project = world.project
+    await deliver_data(world)
+    await world.hub.create(a_broadcast())
+    for source in (a_config_map("app"), a_secret("db")):
+        object_at(source, "metadata")["labels"] = {labels.UPSTREAM_NAMESPACE: project.namespace}
+        await project.create(source)
+    await project.create(a_naming_workload("DFW", config_map="app", names=("db",)))
+    await world.eventually(lambda: is_ready(project), within(90, real=180))
+    hub, elsewhere = await world.hub_of(project), await world.cell_of(ORD, project)
+    for kind, name in ((CONFIG_MAP, "app"), (SECRET, "db")):
+        companion = await hub.get(kind, name)
+        claims = {key for key in labels_of(companion) if "propagationpolicy" in key}
+        assert labels.UPSTREAM_NAMESPACE not in labels_of(companion)
+        assert claims == set()
+    # What carries the label is broadcast: the policy works.
+    theirs = a_config_map("theirs")
+    object_at(theirs, "metadata")["labels"] = {labels.UPSTREAM_NAMESPACE: project.namespace}
+    await hub.create(theirs)
+    await world.eventually(lambda: elsewhere.get(CONFIG_MAP, "theirs"), within(30, real=60))
+    await elsewhere.expect_gone(CONFIG_MAP, "app")
+    await elsewhere.expect_gone(SECRET, "db")
+    await hub.delete(CONFIG_MAP, "theirs")
+    await world.hub.delete(CLUSTER_POLICY, "nso-resources")

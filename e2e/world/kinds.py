@@ -78,6 +78,13 @@ DEFINITION: Final = Kind(
     is_namespaced=False,
 )
 POLICY: Final = Kind("policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy")
+CLUSTER_POLICY: Final = Kind(
+    "policy.karmada.io",
+    "v1alpha1",
+    "clusterpropagationpolicies",
+    "ClusterPropagationPolicy",
+    is_namespaced=False,
+)
 CLUSTER: Final = Kind("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", is_namespaced=False)
 PROJECT: Final = Kind(
     "resourcemanager.miloapis.com", "v1alpha1", "projects", "Project", is_namespaced=False
@@ -118,6 +125,7 @@ KINDS: Final = (
     LEASE,
     DEFINITION,
     POLICY,
+    CLUSTER_POLICY,
     CLUSTER,
     PROJECT,
     SUSPENSION,
