@@ -13,12 +13,16 @@ from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import pytest
+import yaml
 
 from compute_api_types import labels
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     CLAIM,
+    CONFIG_MAP,
     DEPLOYMENT,
     DFW,
     INSTANCE,
@@ -48,6 +52,7 @@ from e2e.world.scenario import (
     annotations_of,
     condition_of,
     finalizers_of,
+    gates_of,
     name_of,
     name_provider,
     object_at,
@@ -959,3 +964,80 @@ async def test_a_workload_lives_its_life_as_containers(world: World) -> None:
     assert not any(world.pods.count_processes(one.name, container) for one, container in containers)
     for cell in cells.values():
         expect_no_trace_of_kopf(cell)
+
+
+# --- values of the project ------------------------------------------------------------------------
+
+DATA: Final = DEPLOY / "components/referenced-data"
+DATA_ON: Final[JsonObject] = {"referencedData": "on"}
+CITY_DATA: Final = f"web-p-{DFW.city.lower()}-0"
+
+
+async def deliver_data(world: World) -> None:
+    """The components of referenced data, and both operators with it, management first."""
+    for plane, folder in ((world.root, "project"), (world.hub, "hub"), (world.cell(DFW), "cell")):
+        for path in sorted((DATA / folder).glob("*.yaml")):
+            if path.name == "kustomization.yaml":
+                continue
+            for document in yaml.safe_load_all(path.read_text("utf-8")):
+                await plane.apply(document)
+    for operator in (world.management, world.operator_of(DFW)):
+        await operator.stop()
+        await operator.start(DATA_ON)
+
+
+def a_naming_workload() -> JsonObject:
+    """One container with a value of a ConfigMap and one of a Secret in its environment."""
+    template = a_template("ok")
+    (container,) = objects_at(template, "spec", "runtime", "sandbox", "containers")
+    container["env"] = [
+        {
+            "name": "GREETING",
+            "valueFrom": {"configMapKeyRef": {"name": "greetings", "key": "word"}},
+        },
+        {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "passwords", "key": "word"}}},
+    ]
+    workload = a_workload("web", a_placement("p", DFW.city))
+    object_at(workload, "spec")["template"] = template
+    return workload
+
+
+def data_of(kind: str, name: str, member: str, word: str) -> JsonObject:
+    metadata: JsonObject = {"name": name}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, member: {"word": word}}
+
+
+@pytest.mark.spec("RD-02", "RD-04", "RD-08")
+@scenario(SLOW_ALONE)
+async def test_a_container_serves_values_of_a_config_map_and_a_secret_of_its_project(
+    world: World,
+) -> None:
+    project, cell = world.project, await world.cell_of(DFW, world.project)
+    await deliver_data(world)
+    await project.create(data_of("ConfigMap", "greetings", "data", "hello"))
+    await project.create(data_of("Secret", "passwords", "stringData", "sesame-one"))
+    await project.create(a_naming_workload())
+
+    async def serves(*words: str) -> None:
+        assert condition_of(await project.get(INSTANCE, CITY_DATA), "Ready").status == "True"
+        answer = await answer_of(world, project, CITY_DATA)
+        assert all(word in answer for word in words), answer
+
+    await world.eventually(partial(serves, "GREETING=hello", "WORD=sesame-one"), LATER)
+    gates = [gates_of(one.object) for one in cell.versions(INSTANCE, CITY_DATA)]
+    assert "ReferencedData" in gates[0]
+    # Neither the Pod nor the Instance has a value: both name the objects.
+    shown = [await cell.get(POD, CITY_DATA), await project.get(INSTANCE, CITY_DATA)]
+    assert "sesame-one" not in json.dumps(shown)
+    await project.patch(CONFIG_MAP, "greetings", {"data": {"word": "good-day"}})
+    await project.patch(SECRET, "passwords", {"stringData": {"word": "sesame-two"}})
+    restart: JsonObject = {"metadata": {"annotations": {labels.RESTARTED_AT: "now"}}}
+    await project.patch(WORKLOAD, "web", {"spec": {"template": restart}})
+    await world.eventually(partial(serves, "GREETING=good-day", "WORD=sesame-two"), LATER)
+    await project.delete(WORKLOAD, "web")
+
+    async def is_gone() -> None:
+        await cell.expect_gone(CONFIG_MAP, "greetings")
+        await cell.expect_gone(SECRET, "passwords")
+
+    await world.eventually(is_gone, LATER)
