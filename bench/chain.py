@@ -4,6 +4,9 @@ Karmada runs at its own rates, the provider answers at once, networking is off, 
 connect to planes directly. One Workload that stays keeps the namespace and the city's policy in
 place (the *quick path* of `management.md` and `cell.md`). Times are absolute, because they are
 promises to users (`runtime.md`, numbers to reach).
+
+`BENCH_DATA=<n>` measures n Workloads at rest without and n with a ConfigMap and a Secret instead,
+and n deliveries of two dependencies by Karmada alone, one of each by turns.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from bench import _chain_data
 from bench._chain_stages import STAGES, Journey, Sightings, percentile, sights_of
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.pod_life import ProviderOptions
@@ -32,7 +36,7 @@ from e2e.harness.access.waiting import until
 from e2e.harness.planes.topology import Rates
 from e2e.world.documents import NETWORK_NAME, a_namespace, a_network, a_workload
 from e2e.world.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
-from e2e.world.port import DFW, HUB, MANAGEMENT, Needs
+from e2e.world.port import DFW, HUB, MANAGEMENT, AuditedRequest, Needs
 from tools.bench import Row
 
 PROJECT: Final = SHARED_PROJECTS[0]
@@ -48,6 +52,8 @@ WRITES_TARGET: Final = 28.0
 CPU_TARGET: Final = 150.0
 RSS_REST_TARGET: Final = 85.0
 RSS_TARGET: Final = 95.0
+DATA_FACTOR: Final = 1.3
+DATA_ALLOWANCE: Final = 0.15
 EPOCH: Final = datetime.min.replace(tzinfo=UTC)
 SETTINGS: Final[dict[str, JsonObject]] = {
     name: {"networking": "off"} for name in (MANAGEMENT, *(cell.name for cell in CELLS))
@@ -67,7 +73,9 @@ def run() -> list[Row]:
     environment = RealEnvironment(options)
     environment.open()
     try:
-        return environment.background_loop.run(_run(environment))
+        with_data = int(os.environ.get("BENCH_DATA", "0"))
+        body = _run_with_data(environment, with_data) if with_data else _run(environment)
+        return environment.background_loop.run(body)
     finally:
         environment.close()
 
@@ -156,9 +164,11 @@ async def _loaded(chain: _Chain, tenant: PlaneClient) -> list[Journey]:
     return [chain.journey(name, moment) for name, moment in begun.items()]
 
 
-async def _create(tenant: PlaneClient, name: str, *, patiently: bool = False) -> datetime:
+async def _create(
+    tenant: PlaneClient, name: str, *, patiently: bool = False, has_data: bool = False
+) -> datetime:
     """Returns the time before the request, at which a user's wait begins."""
-    document = a_workload(name)
+    document = _chain_data.a_workload_with_data(name) if has_data else a_workload(name)
     document["metadata"] = {"name": name, "namespace": NAMESPACE}
     if patiently:
 
@@ -201,6 +211,89 @@ async def _gone(environment: RealEnvironment, name: str) -> None:
 def _hub_namespaces(environment: RealEnvironment) -> set[str]:
     records = environment.recorder.versions(HUB, DEPLOYMENT, since=EPOCH)
     return {record.namespace for record in records}
+
+
+# --- with referenced data -------------------------------------------------------------------------
+
+
+async def _run_with_data(environment: RealEnvironment, count: int) -> list[Row]:
+    settings = {name: {**given, **_chain_data.ON} for name, given in SETTINGS.items()}
+    await _chain_data.grant_data(environment)
+    await environment.arrange(Needs(settings=settings))
+    chain, own = _Chain(environment), list[float]()
+    without: list[Journey] = []
+    with_data: list[Journey] = []
+    planes = environment.planes
+    async with (
+        planes.plane(PROJECT).client() as project,
+        planes.milo.client(PROJECT) as tenant,
+        planes.plane(HUB).client() as hub,
+    ):
+        await project.create(a_namespace(NAMESPACE))
+        await project.apply(a_network(NETWORK_NAME, NAMESPACE))
+        await _chain_data.prepare_own(hub)
+        # The first ones create namespace, policy and Karmada's informers, and keep them.
+        await _create(tenant, "kept", patiently=True)
+        await _create_with_data(project, tenant, "kept-data")
+        await _finish(chain, ["kept", "kept-data"])
+        await _chain_data.time_own(environment, hub, "first")
+        since = datetime.now(UTC)
+        for number in range(count):
+            without.append(await _live_once(chain, tenant, f"plain-{number}"))
+            begun = await _create_with_data(project, tenant, f"data-{number}")
+            with_data.append(await _end_once(chain, tenant, f"data-{number}", begun))
+            own.append(await _chain_data.time_own(environment, hub, f"own-{number}"))
+            await asyncio.sleep(PAUSE.total_seconds())
+        written = [one for one in writes_since(environment, since) if one.plane == HUB]
+    return _rows_with_data(without, with_data, own, _companions(written) / count)
+
+
+async def _create_with_data(project: PlaneClient, tenant: PlaneClient, name: str) -> datetime:
+    for document in _chain_data.two_objects(name, NAMESPACE):
+        await project.create(document)
+    return await _create(tenant, name, has_data=True)
+
+
+async def _live_once(chain: _Chain, tenant: PlaneClient, name: str) -> Journey:
+    return await _end_once(chain, tenant, name, await _create(tenant, name))
+
+
+async def _end_once(chain: _Chain, tenant: PlaneClient, name: str, begun: datetime) -> Journey:
+    """A Workload that becomes Ready, and is deleted before the next one."""
+    await _finish(chain, [name])
+    journey = chain.journey(name, begun)
+    await tenant.delete(WORKLOAD.path(NAMESPACE, name))
+    await _gone(chain.environment, name)
+    await asyncio.sleep(PAUSE.total_seconds())
+    return journey
+
+
+def _companions(written: Sequence[AuditedRequest]) -> int:
+    return sum(one.resource in {"configmaps", "secrets"} for one in written)
+
+
+def _rows_with_data(
+    without: Sequence[Journey], with_data: Sequence[Journey], own: Sequence[float], writes: float
+) -> list[Row]:
+    """The promise: 1.3 times as long at most, or Karmada's own delivery and 150 ms more."""
+    plain, more = (
+        percentile([journey.seconds_to("projection") for journey in journeys], 0.5)
+        for journeys in (without, with_data)
+    )
+    karmada = percentile(own, 0.5)
+    is_kept = more <= DATA_FACTOR * plain or more - plain <= karmada + DATA_ALLOWANCE
+    return [
+        _row("at rest: create → Ready, p50, without data", plain, "s"),
+        Row(
+            "at rest: create → Ready, p50, with two objects",
+            more,
+            "s",
+            target=max(DATA_FACTOR * plain, plain + karmada + DATA_ALLOWANCE),
+            holds=is_kept,
+        ),
+        _row("two dependencies by Karmada alone, p50", karmada, "s"),
+        _row("hub writes of companions per Workload", writes, ""),
+    ]
 
 
 # --- rows -----------------------------------------------------------------------------------------
