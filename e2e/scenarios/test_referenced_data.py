@@ -360,7 +360,7 @@ def find_starts_on_old_data(cell: Plane) -> list[str]:
             value = int(text_at(changed, "data", "k"))
         elif "ReferencedData" not in gates_of(changed) and uid_of(changed) not in started:
             started.add(uid_of(changed))
-            restart = int(annotations_of(changed).get(labels.RESTARTED_AT, "0"))
+            restart = int(str(annotations_of(changed).get(labels.RESTARTED_AT, "0")))
             if value < restart:
                 wrong.append(f"restart {restart} began on {value} at version {version}")
     assert len(started) > 1, "no Instance was started"

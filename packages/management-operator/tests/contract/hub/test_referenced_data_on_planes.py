@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import pytest
 from management_builders.documents import (
@@ -29,10 +31,10 @@ from management_builders.referenced_data import (
     play_data,
     start,
 )
-from management_builders.world import condition_of, shown, spec_of, uid_of
+from management_builders.world import condition_of, settings_of, shown, spec_of, uid_of
 
 from compute_api_types import labels
-from compute_management_operator.planes import BINDING, DEPLOYMENT, HUB, POLICY, SECRET
+from compute_management_operator.planes import BINDING, CONFIG_MAP, DEPLOYMENT, HUB, POLICY, SECRET
 from compute_operator_kit.core.json import Json, JsonObject, member_list, member_object
 from compute_operator_kit.core.keys import Kind, PlaneName
 from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point
@@ -424,6 +426,120 @@ def test_off_reads_nothing_and_needs_no_right() -> None:
         assert "propagateDeps" not in member_object(policy, "spec")
 
     play_data(story, on=False)
+
+
+# --- a plane that refuses to be read --------------------------------------------------------------
+
+
+def refused(verb: str) -> Fault:
+    """Secrets of the project may not be read for a minute."""
+    at = Point(plane=PROJECT, verb=verb, kind="Secret", times=0, until=timedelta(seconds=60))
+    return Fault("C6", Action.ERROR, at, Parameters(status=403, reason="Forbidden"))
+
+
+@pytest.mark.spec("RD-05")
+@pytest.mark.fault("C6")
+def test_a_secret_that_may_not_be_read_is_an_error_until_it_may() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        message = 'not authorized to read Secret "db" in namespace "default"'
+        await reaches(hub, "SourceUnauthorized", message)
+        stated = await hub.stated()
+        assert json.loads(str(stated["referenced-data-error"]))["reason"] == "SourceUnauthorized"
+        assert await hub.companion(SECRETS, "db") is None
+        # The right is enough; its list shows the Secret within the back-off of the plane.
+        await reaches(hub, "Ready", within=120)
+        assert "referenced-data-error" not in await hub.stated()
+
+    play_data(story, refused("get"), refused("list"), is_clean=False)
+
+
+@pytest.mark.spec("RD-13")
+@pytest.mark.fault("C6")
+def test_an_optional_secret_that_may_not_be_read_is_left_out() -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db?")
+        await reaches(hub, "Ready")
+        assert (await hub.stated())["expected-referenced-data"] == "[]"
+
+    play_data(story, refused("get"), refused("list"), is_clean=False)
+
+
+# --- many companions -------------------------------------------------------------------------------
+
+OF_EACH = 50  # objects that one deployment names; a template may name 64
+VALUE_BYTES = 4096
+
+
+async def deliver_many(hub: DataHub, many: int) -> None:
+    value = "x" * VALUE_BYTES
+    for number in range(many // OF_EACH):
+        tokens = [f"ConfigMap/app-{number}-{part}" for part in range(OF_EACH)]
+        for token in tokens:
+            name = token.partition("/")[2]
+            await hub.world.create(PROJECT, an_object(CONFIG_MAPS, name, data={"k": value}))
+        await hub.deploy(*tokens, name=f"web-{number}")
+
+    async def are_delivered() -> bool:
+        return hub.process.measures.gauges.get(COMPANIONS) == many
+
+    await hub.world.eventually(are_delivered, within=300)
+    await hub.world.sleep(60)
+
+
+COMPANIONS = ("compute_referenced_data_companions", ())
+
+
+def reads_of_data(hub: DataHub, identity: str) -> Counter[tuple[str, str]]:
+    """Reads of ConfigMaps and Secrets by a process, by plane and verb."""
+    asked = [one.address for one in hub.world.requests(identity) if not one.address.is_write]
+    return Counter(
+        (one.plane, one.verb) for one in asked if one.resource in {"configmaps", "secrets"}
+    )
+
+
+@pytest.mark.spec("RD-23")
+@pytest.mark.parametrize("many", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_companions_rest_without_writes_and_without_values(many: int) -> None:
+    async def story(hub: DataHub) -> None:
+        await deliver_many(hub, many)
+        assert hub.process.measures.gauges[COMPANIONS] == many
+        before = len(hub.world.writes())
+        read = reads_of_data(hub, "operator")
+        await hub.world.sleep(40 * 60)  # longer than a resync
+        assert shown(hub.world.writes()[before:]) == []
+        gets = reads_of_data(hub, "operator") - read
+        assert sum(number for (_, verb), number in gets.items() if verb == "get") == 0
+        assert held_bytes(hub, many) < 2 * many * 1024  # a quarter of the values
+        await hub.process.stop()
+        hub.world.processes.remove(hub.process)
+        settings = settings_of(referencedData="on")
+        hub.process = hub.world.process("next", settings=settings, writes_events=True)
+        hub.process.start()
+        await hub.world.sleep(120)
+        assert shown(hub.world.writes("next")) == []
+        again = reads_of_data(hub, "next")
+        # One metadata list per kind and plane; ConfigMaps alone are named in the project.
+        assert again["acme", "list"] <= 2
+        assert again[HUB, "list"] == 2
+        assert again["acme", "get"] == again[HUB, "get"] == 0
+
+    play_data(story)
+
+
+def held_bytes(hub: DataHub, many: int) -> int:
+    """All that the caches hold of ConfigMaps, on both planes."""
+    held = 0
+    for plane in (PlaneName(PROJECT), HUB):
+        store = hub.process.operator.planes.find_store(plane, CONFIG_MAP)
+        assert store is not None
+        snapshots = store.snapshots()
+        assert isinstance(snapshots, tuple)
+        assert len(snapshots) == many
+        held += sum(len(one.raw) for one in snapshots)
+    return held
 
 
 # --- the finalizer of an older operator -----------------------------------------------------------
