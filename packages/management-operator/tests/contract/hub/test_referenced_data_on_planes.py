@@ -467,7 +467,7 @@ def test_an_optional_secret_that_may_not_be_read_is_left_out() -> None:
     play_data(story, refused("get"), refused("list"), is_clean=False)
 
 
-# --- many companions -------------------------------------------------------------------------------
+# --- many companions ------------------------------------------------------------------------------
 
 OF_EACH = 50  # objects that one deployment names; a template may name 64
 VALUE_BYTES = 4096
