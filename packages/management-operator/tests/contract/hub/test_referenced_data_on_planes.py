@@ -501,7 +501,7 @@ def reads_of_data(hub: DataHub, identity: str) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.spec("RD-23")
-@pytest.mark.parametrize("many", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [100, pytest.param(400, marks=pytest.mark.slow)])
 def test_many_companions_rest_without_writes_and_without_values(many: int) -> None:
     async def story(hub: DataHub) -> None:
         await deliver_many(hub, many)
