@@ -3,12 +3,13 @@
 Two runs that end in the same state have equal canonical forms. UIDs are assigned in the order of
 events and are part of hub namespace names, so each UID is replaced by the object it belongs to. How
 often a spec was written is not state, but an outdated status is: `observedGeneration` is counted
-relative to the object's generation.
+relative to the object's generation, and in what Karmada gathers relative to the member's object.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import orjson
@@ -17,16 +18,25 @@ from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from compute_sim_planes.history import Commit, History
 from e2e.oracles.state import ObjectLocation, State, derive_state
-from e2e.world.objects import annotations_of, generation_of, text_at, uid_of
+from e2e.world.objects import (
+    annotations_of,
+    generation_of,
+    object_at,
+    objects_at,
+    text_at,
+    uid_of,
+)
 
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DROPPED: Final = frozenset({"uid", "resourceVersion", "generation", "managedFields", "selfLink"})
-_OBSERVED: Final = "observedGeneration"
+_OBSERVED: Final = frozenset({"observedGeneration", "schedulerObservedGeneration"})
 # Assigned in the order of events: the generation noted on a copy, and the provider's addresses.
 _DRAWN: Final = {labels.PROJECT_GENERATION: "generation", "networkIP": "address"}
 # Lists in which order has no meaning.
 _SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
+# Karmada's namespace on the hub for the Works of one cluster.
+_EXECUTION_SPACE: Final = "karmada-es-"
 # Records of events and leadership, not state.
 RECORDS: Final = frozenset({"Event", "Lease"})
 
@@ -64,7 +74,7 @@ class Canonicalizer:
         if isinstance(raw, list):
             listed = [self.value(one, generation=generation) for one in raw]
             return sorted(listed, key=orjson.dumps) if name in _SETS else listed
-        if name == _OBSERVED and isinstance(raw, int):
+        if name in _OBSERVED and isinstance(raw, int):
             return raw - generation
         if name in _DRAWN:
             return f"<{_DRAWN[name]}>"
@@ -82,9 +92,42 @@ def derive_canonical_state(history: History) -> State:
             # A copy has the conditions of its source, which count the generations of that.
             source = text_at(annotations_of(document), labels.INSTANCE_UID)
             generation = generations.get(source, generation_of(document))
+            for gathered, member in _gathered(location, document):
+                if member in stored:
+                    _count_from(gathered, generation_of(stored[member]))
             value = canon.value(document, generation=generation)
             state[canon.location(location)] = value if isinstance(value, dict) else {}
     return state
+
+
+def _gathered(
+    location: ObjectLocation, document: JsonObject
+) -> Iterator[tuple[JsonObject, ObjectLocation]]:
+    """Statuses of members in an object of Karmada, each with the object that it was read from."""
+    status = object_at(document, "status")
+    if location.kind == "ResourceBinding":
+        resource = object_at(document, "spec", "resource")
+        for one in objects_at(status, "aggregatedStatus"):
+            yield object_at(one, "status"), _member(text_at(one, "clusterName"), resource)
+    elif location.kind == "Work":
+        cluster = location.namespace.removeprefix(_EXECUTION_SPACE)
+        for one in objects_at(status, "manifestStatuses"):
+            yield object_at(one, "status"), _member(cluster, object_at(one, "identifier"))
+
+
+def _member(plane: str, reference: JsonObject) -> ObjectLocation:
+    namespace, name = text_at(reference, "namespace"), text_at(reference, "name")
+    key = f"{namespace}/{name}" if namespace else name
+    return ObjectLocation(plane, text_at(reference, "kind"), key)
+
+
+def _count_from(status: JsonObject, generation: int) -> None:
+    """Counts the observed generations of a status from this one, in place."""
+    for part in (status, *objects_at(status, "conditions")):
+        for name in _OBSERVED & part.keys():
+            observed = part[name]
+            if isinstance(observed, int):
+                part[name] = f"generation {observed - generation:+}"
 
 
 def shorten(document: JsonObject) -> str:

@@ -15,10 +15,12 @@ from compute_sim_planes.oracles.invariants import Violation
 from e2e.oracles.canonical import RECORDS, Canonicalizer, derive_canonical_state, shorten
 from e2e.oracles.liveness import bystander_liveness
 from e2e.oracles.state import ObjectLocation, State, location_of
-from e2e.world.kinds import INSTANCE
+from e2e.world.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
 from e2e.world.port import HUB
 
 UPDATES_PER_FAULT: Final = 2
+# Crashes of an operator: they delay every project that its process serves.
+CRASHES: Final = frozenset({"A1", "A2", "A3", "A4", "A5", "A6"})
 
 
 def compare(history: History, reference: History, projects: Collection[str]) -> list[Violation]:
@@ -32,7 +34,11 @@ def compare(history: History, reference: History, projects: Collection[str]) -> 
 
 
 def find_bystanders(history: History, projects: Collection[str]) -> list[str]:
-    """Projects that no fault touched; none if a fault was on another kind of plane."""
+    """Projects that no fault touched; none if a fault was on another kind of plane, or ended a
+    process.
+    """
+    if any(entry.fault in CRASHES for entry in history.of(Injected)):
+        return []
     struck = {entry.address.partition(" ")[0] for entry in history.of(Injected)}
     return [] if struck - set(projects) else sorted(set(projects) - struck)
 
@@ -68,8 +74,8 @@ def _counts(actual: State, expected: State) -> Iterator[str]:
 
 def update_summary(history: History, reference: History) -> list[Violation]:
     """O2: creates and deletes per object as in the reference, and at most two more updates per
-    fault, or as many as the source of a copy had: a delay shows states one by one that are written
-    together otherwise.
+    fault, or as many as the source of a copy or the parts of a sum had: a delay shows states one by
+    one that are written together otherwise.
     """
     actual, expected = _summarise(history), _summarise(reference)
     allowed = UPDATES_PER_FAULT * sum(1 for _ in history.of(Injected))
@@ -77,7 +83,7 @@ def update_summary(history: History, reference: History) -> list[Violation]:
     messages: list[str] = []
     for location, change in sorted(actual.keys() | expected.keys()):
         here, there = actual[location, change], expected[location, change]
-        of_source = 0 if _is_source(location) else of_sources[location.kind, location.name]
+        of_source = 0 if _is_source(location) else of_sources[_source_of(location)]
         limit = max(there + allowed, of_source)
         is_wrong = here > limit if change == "MODIFIED" else here != there
         if is_wrong:
@@ -86,17 +92,37 @@ def update_summary(history: History, reference: History) -> list[Violation]:
 
 
 def _count_sources(changes: Counter[tuple[ObjectLocation, str]]) -> Counter[tuple[str, str]]:
-    """Updates of Instances on cells, by kind and name; hub and projects have copies of them."""
+    """Updates of Instances on cells, which hub and projects copy, and of the deployments in
+    projects, which Workloads sum up; by kind and name.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for (location, change), number in changes.items():
-        if _is_source(location) and change == "MODIFIED":
+        if change != "MODIFIED":
+            continue
+        if _is_source(location):
             counts[location.kind, location.name] += number
+        elif location.kind == DEPLOYMENT.name and not _is_copied(location):
+            # A name ends in placement and city, and neither has a dash here.
+            workload = location.name.rsplit("-", 2)[0]
+            counts[WORKLOAD.name, f"{location.plane} {workload}"] += number
     return counts
 
 
+def _source_of(location: ObjectLocation) -> tuple[str, str]:
+    """The entry of `_count_sources` that the object copies or sums up."""
+    if location.kind == WORKLOAD.name:
+        return location.kind, f"{location.plane} {location.name}"
+    return location.kind, location.name
+
+
 def _is_source(location: ObjectLocation) -> bool:
-    is_on_cell = location.plane != HUB and location.namespace.startswith("ns-")
+    is_on_cell = location.plane != HUB and _is_copied(location)
     return is_on_cell and location.kind == INSTANCE.name
+
+
+def _is_copied(location: ObjectLocation) -> bool:
+    """Whether the object is on the hub or a cell, in the namespace of a project's namespace."""
+    return location.namespace.startswith("ns-")
 
 
 def _summarise(history: History) -> Counter[tuple[ObjectLocation, str]]:

@@ -45,8 +45,16 @@ BURST: Final = 400
 
 
 async def rest(backend: SimBackend) -> None:
-    """Waits until the run is at rest after the scenario's last act, long enough for O3."""
-    await backend.sleep(settle_time(backend) + QUIET + timedelta(seconds=1))
+    """Waits until the run is at rest after the scenario's end and after the last fault, which may
+    strike later, long enough for O3.
+    """
+    ended = backend.now()
+    while backend.now() < (end := max(ended, last_fault(backend.history)) + _rest_time(backend)):
+        await backend.sleep(end - backend.now())
+
+
+def _rest_time(backend: SimBackend) -> timedelta:
+    return settle_time(backend) + QUIET + timedelta(seconds=1)
 
 
 def settle_time(backend: SimBackend) -> timedelta:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compute_sim_planes.faults.plan_files import print_plan
-from compute_sim_planes.faults.plans import Point
+from compute_sim_planes.faults.plans import Point, default_fault
 from compute_sim_planes.history import Injected
 from compute_sim_planes.json_types import JsonObject
 from e2e.sweep.command import Share, main, plan_jobs
@@ -77,6 +77,12 @@ def test_a_fault_that_never_happens_is_no_pass(reference: SweepRun) -> None:
     misplaced = replace(struck.fault, at=Point(plane="hub", kind="Nothing"))
     done = play(catalogue()[SMALLEST], plan_of(SMALLEST, misplaced))
     assert judge(done, reference) == [UNREACHED]
+
+
+def test_a_fault_after_the_last_step_is_given_its_time_to_rest(reference: SweepRun) -> None:
+    late = default_fault("C8", Point(plane="home", verb="update", kind="Lease", nth=200))
+    done = play(catalogue()[SMALLEST], plan_of(SMALLEST, late))
+    assert judge(done, reference) == []
 
 
 BAD_PLANS: list[tuple[str | JsonObject, str]] = [

@@ -69,6 +69,14 @@ def test_projects_without_faults_are_compared_by_their_waits() -> None:
     assert compare(slow.history, usual.history, projects) == []
 
 
+def test_a_crash_affects_every_project_of_its_process() -> None:
+    usual, slow = HistoryBuilder(), HistoryBuilder()
+    for script, seconds in ((usual, 0.5), (slow, 2.0)):
+        federate(script, "beta", OTHER_UID, seconds)
+    slow.history.add_injected("A1", "acme update WorkloadDeployment shop/web")
+    assert compare(slow.history, usual.history, ("acme", "beta")) == []
+
+
 def federate(script: HistoryBuilder, project: str, uid: str, seconds: float) -> None:
     """A deployment of a project, and its copy on the hub after `seconds`."""
     script.write("tenant", project, an_object("Namespace", "shop", uid))
@@ -164,3 +172,49 @@ def test_a_copy_counts_the_generations_of_its_source(
         copy = an_object("Instance", "ns-1/web-0", metadata=noted, status=status)
         one.write("dfw-1", "hub", copy)
     assert end_state(script.history, another_script.history) == []
+
+
+def test_what_karmada_gathers_counts_the_generations_of_the_member(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, own in ((another_script, 2), (script, 3)):
+        one.write("dfw-1", "dfw-1", an_object("WorkloadDeployment", "ns-1/web"))
+        for gathered in gathering(own, 1):
+            one.write("karmada", "hub", gathered)
+    assert end_state(script.history, another_script.history) == []
+    for gathered in gathering(3, 0):
+        script.write("karmada", "hub", gathered)
+    assert len(end_state(script.history, another_script.history)) == 2
+
+
+def gathering(own: int, observed: int) -> list[JsonObject]:
+    """A binding and a Work of these generations, with the status of a deployment in dfw-1."""
+    reference: JsonObject = {"kind": "WorkloadDeployment", "namespace": "ns-1", "name": "web"}
+    member: JsonObject = {"conditions": [{"type": "Ready", "observedGeneration": observed}]}
+    metadata: JsonObject = {"generation": own}
+    aggregated: JsonObject = {"clusterName": "dfw-1", "status": member}
+    bound: JsonObject = {"aggregatedStatus": [aggregated], "schedulerObservedGeneration": own}
+    applied: JsonObject = {"manifestStatuses": [{"identifier": reference, "status": member}]}
+    spec: JsonObject = {"resource": reference}
+    return [
+        an_object("ResourceBinding", "ns-1/web", metadata=metadata, spec=spec, status=bound),
+        an_object("Work", "karmada-es-dfw-1/web", metadata=metadata, status=applied),
+    ]
+
+
+def test_a_sum_may_be_updated_as_often_as_its_parts_and_not_more(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, versions in ((another_script, 2), (script, 5)):
+        for number in range(versions):
+            status: JsonObject = {"n": number}
+            for city in ("dfw", "ord") if number < 4 else ():
+                name = f"shop/web-default-{city}"
+                one.write("x", "acme", an_object("WorkloadDeployment", name, status=status))
+            one.write("x", "acme", an_object("Workload", "shop/web", status=status))
+    script.fault()
+    assert update_summary(script.history, another_script.history) == []
+    for number in range(3):
+        script.write("x", "acme", an_object("Workload", "shop/web", status={"again": number}))
+    (violation,) = update_summary(script.history, another_script.history)
+    assert violation.message.startswith("acme Workload")
