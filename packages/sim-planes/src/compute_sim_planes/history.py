@@ -138,6 +138,15 @@ def current_request() -> int | None:
     return current.number if current is not None and current.is_open else None
 
 
+def answer_request() -> None:
+    """The plane has answered the request under way, whose sender will not learn it: what its tasks
+    and timers commit from now on is not of this request.
+    """
+    current = _CURRENT.get()
+    if current is not None:
+        current.is_open = False
+
+
 class History:
     """The record of one run."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from compute_sim_planes.api_server.http.transport import Response
 from compute_sim_planes.api_server.plane import Plane, PlaneParts
+from compute_sim_planes.api_server.storage.records import Change
 from compute_sim_planes.client.errors import (
     ApiError,
     ConflictError,
@@ -20,7 +21,7 @@ from compute_sim_planes.client.rest import Client, Resource, WatchEvent
 from compute_sim_planes.faults.injection import CrashableProcess, FaultyTransport, Injector
 from compute_sim_planes.faults.links import Link, LinkState
 from compute_sim_planes.faults.plans import Action, Fault, Parameters, Point, default_fault
-from compute_sim_planes.history import History, Injected
+from compute_sim_planes.history import Commit, History, Injected, RecordingTransport
 from compute_sim_planes.json_types import JsonObject, object_at, string_at
 from compute_sim_planes.time.clock import VirtualClock, run
 
@@ -182,6 +183,35 @@ def test_a_request_that_hangs_may_have_been_committed(action: Action, is_committ
         assert await world.exists() is is_committed
 
     in_world(body, a_fault(action, CREATE))
+
+
+def test_what_follows_a_commit_without_an_answer_is_not_of_its_request() -> None:
+    async def main(clock: VirtualClock) -> list[int | None]:
+        world = World(clock, (default_fault("C5", Point(verb="create")),))
+        world.history.listen("hub", world.plane.state.store)
+        recording = RecordingTransport(
+            world.transport, world.history, plane="hub", identity="operator"
+        )
+
+        async def follow() -> None:
+            await asyncio.sleep(1)
+            await world.honest.create(CONFIG, a_config("b"))
+
+        followers: list[asyncio.Task[None]] = []
+
+        def note(change: Change) -> None:
+            if change.after.name == "a":
+                followers.append(asyncio.create_task(follow()))
+
+        world.plane.state.store.listen(note)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(10):
+                await Client(recording, manager="operator").create(CONFIG, a_config("a"))
+        await asyncio.wait(followers)
+        kept = [one for one in world.history.of(Commit) if one.kind == "ConfigMap"]
+        return [one.request for one in kept]
+
+    assert run(main, seed=1, start=START) == [1, None]
 
 
 def test_a_delay_takes_its_time() -> None:

@@ -19,6 +19,7 @@ from compute_sim_planes.api_server.http.transport import BytesResponse, Response
 from compute_sim_planes.faults.links import Link, hang
 from compute_sim_planes.faults.plans import EVENT_ACTIONS, Action, Fault, Point
 from compute_sim_planes.faults.streams import FaultyWatch, status_body
+from compute_sim_planes.history import answer_request
 from compute_sim_planes.request_address import (
     WRITES,
     Address,
@@ -229,6 +230,7 @@ class FaultyTransport:
         commits = {Action.LOSE_REPLY, Action.TIMEOUT_COMMITTED, Action.CRASH_AFTER}
         if fault.action in commits:
             await (await send()).close()
+            answer_request()
         if fault.action in {Action.CRASH_BEFORE, Action.CRASH_AFTER}:
             self._process.crash(fault)
         if fault.action is Action.LOSE_REPLY:
