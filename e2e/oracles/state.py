@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 import orjson
 from typing_extensions import override
 
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.history import Commit, History
+
+# Most bytes of a run; the same ones in every run.
+DEFINITION: Final = "CustomResourceDefinition"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,13 +47,32 @@ def location_of(commit: Commit) -> ObjectLocation:
 
 def derive_state(history: History) -> State:
     """Every object that existed when the run ended."""
+    return {location: _decode(location, raw) for location, raw in derive_bytes(history).items()}
+
+
+def derive_bytes(history: History) -> dict[ObjectLocation, bytes]:
+    """The same, as stored."""
     last: dict[ObjectLocation, bytes] = {}
     for commit in history.of(Commit):
         if commit.after:
             last[location_of(commit)] = commit.after
         else:
             last.pop(location_of(commit), None)
-    return {location: orjson.loads(raw) for location, raw in last.items()}
+    return last
+
+
+def _decode(location: ObjectLocation, raw: bytes) -> JsonObject:
+    document: JsonObject = (
+        decode_definition(raw) if location.kind == DEFINITION else orjson.loads(raw)
+    )
+    return document
+
+
+@lru_cache(maxsize=512)
+def decode_definition(raw: bytes) -> JsonObject:
+    """A CRD, decoded once per process; read only."""
+    document: JsonObject = orjson.loads(raw)
+    return document
 
 
 def of_kind(

@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 
 from compute_sim_planes.faults.plans import Fault, FaultPlan, Point
 from e2e.backends.sim.oracles import ORACLES
+from e2e.oracles.comparison import remember_reference
 from e2e.sweep.plans import StruckPair, StruckPoint, plan_of
 from e2e.sweep.points import PointRecorder, StrikePoint
 from e2e.sweep.running import SweepRun, judge, play
@@ -81,6 +82,7 @@ def strike_all(
 
         recorder.strike = strike
 
+    remember_reference(reference.backend.history)
     try:
         done = play(scenario, plan_of(scenario.name), on_open)
     except BaseException:
@@ -123,6 +125,7 @@ def _fork(
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST)
     own.plan, own.pipe, own.begun = plan, theirs, begun
+    gc.disable()  # a run is short; what it leaves behind is collected before it is judged
     if isinstance(chosen, StruckPair):
         recorder.arm(_from_now(chosen.second, recorder.points))
     return first.fault
@@ -146,6 +149,7 @@ def _matches(at: Point, point: StrikePoint) -> bool:
 
 
 def _judge(done: SweepRun, reference: SweepRun, expected: int) -> list[str]:
+    gc.collect()  # an exception that no task has retrieved is reported when its task goes
     try:
         return judge(done, reference, expected)
     except Exception:  # noqa: BLE001 -- a child must send, whatever happened to it

@@ -13,7 +13,7 @@ from typing import Final
 from compute_api_types import labels
 from compute_sim_planes.api_server.authz.identity import MASTERS, authenticated
 from compute_sim_planes.autoscaling import Autoscalers
-from compute_sim_planes.karmada.options import real_plane_options
+from compute_sim_planes.karmada.options import KarmadaOptions, real_plane_options
 from compute_sim_planes.karmada.simulation import Karmada, KarmadaParts
 from compute_sim_planes.networking import NetworkServices, NsoOptions
 from compute_sim_planes.provider import Provider
@@ -40,7 +40,8 @@ class SimExternalControllers:
         self.providers: dict[str, Provider] = {}
         self.networks: dict[str, NetworkServices] = {}
         self.autoscalers: dict[str, Autoscalers] = {}
-        parts = KarmadaParts(clock, clock.identities, real_plane_options())
+        self._options = real_plane_options()
+        parts = KarmadaParts(clock, clock.identities, self._options)
         self.karmada = Karmada(planes.transport(HUB, KARMADA), parts)
 
     async def join(self, cell: Cell) -> None:
@@ -66,6 +67,10 @@ class SimExternalControllers:
         self.networks[cell] = nso
         self._start(nso.run(), f"NSO of {cell}")
         self._start(NetworkDelivery(client, NETWORK_NAME).run(), f"networks of {cell}")
+
+    def calm(self) -> None:
+        """Karmada probes its members as often as its own flags have it, not faster."""
+        self._options.health_interval = KarmadaOptions().health_interval
 
     def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self.networks[cell].options = NsoOptions(

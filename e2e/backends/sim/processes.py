@@ -36,7 +36,7 @@ from compute_sim_planes.faults.plans import Action, Fault
 from compute_sim_planes.history import History
 from compute_sim_planes.reconcile_trace import ReconcileTrace
 from e2e.backends.sim.canaries import CanaryCredentials
-from e2e.backends.sim.freezing import FreezeGate, GatedClock, GatedTransport
+from e2e.backends.sim.freezing import ElectionClock, FreezeGate, GatedClock, GatedTransport
 from e2e.backends.sim.planes import SimPlanes
 
 NAMESPACE: Final = "compute-system"
@@ -108,12 +108,13 @@ class Process:
         self.has_ended = False
         self._context = context
         self._clock = GatedClock(context.planes.clock, self.gate)
+        self._election_clock = ElectionClock(context.planes.clock, self.gate)
         random = context.planes.clock.random(name)
         key = ObjectKey(blueprint.home, LEASE, NAMESPACE, blueprint.component)
         self.election = Election(
             self._connect_home("leader-election"),
             Candidacy(key, name, blueprint.timing),
-            clock=self._clock,
+            clock=self._election_clock,
             random=random,
             measures=self.measures,
         )
@@ -163,6 +164,10 @@ class Process:
         self.life.crash(KILL)
         self.gate.thaw()
         await self._end()
+
+    def calm(self) -> None:
+        """From now on the Lease is renewed at a third of the pace."""
+        self._election_clock.stretch = 3
 
     async def _lead(self) -> None:
         try:

@@ -39,6 +39,7 @@ GRANT: Final = "ResourceGrant"
 INSTANCE: Final = "Instance"
 DEPLOYMENT: Final = "WorkloadDeployment"
 NAMESPACE: Final = "Namespace"
+JUDGED: Final = frozenset({CLAIM, GRANT, INSTANCE, DEPLOYMENT, NAMESPACE})
 
 Size = Mapping[str, int]
 
@@ -109,6 +110,7 @@ class _Replay:
         self._deployments: dict[tuple[str, str], JsonObject] = {}
         self._namespaces: dict[tuple[str, str], JsonObject] = {}
         self._running: dict[tuple[str, str], set[str]] = {}  # claim → UIDs of running Instances
+        self._wrong: dict[tuple[str, str, str], _CellView] = {}  # current problems
         self._since: dict[tuple[str, str, str], datetime] = {}  # current problem → its start
         self._reported: set[tuple[str, str, str]] = set()
         self._violations: list[Violation] = []
@@ -152,7 +154,10 @@ class _Replay:
 
     def _commit(self, commit: Commit) -> None:
         self._check_deadlines(commit.at)
+        if commit.kind not in JUDGED:
+            return
         self._store(commit)
+        self._wrong = dict(self._find_wrong())
         self._check_deadlines(commit.at)  # a problem caused by this commit starts now
 
     def _store(self, commit: Commit) -> None:
@@ -286,9 +291,8 @@ class _Replay:
 
     def _check_deadlines(self, now: datetime) -> None:
         """Report unneeded claims and claims that record another Instance, after a minute."""
-        wrong = dict(self._find_wrong())
-        self._since = {key: self._since.get(key, now) for key in wrong}
-        for key, view in wrong.items():
+        self._since = {key: self._since.get(key, now) for key in self._wrong}
+        for key, view in self._wrong.items():
             since = max(self._since[key], view.reachable_since or self._since[key])
             if not view.is_unreachable and now - since > WITHIN and key not in self._reported:
                 self._reported.add(key)
