@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 import orjson
@@ -17,7 +18,13 @@ import orjson
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from compute_sim_planes.history import Commit, History
-from e2e.oracles.state import ObjectLocation, State, derive_state
+from e2e.oracles.state import (
+    DEFINITION,
+    ObjectLocation,
+    State,
+    decode_definition,
+    derive_bytes,
+)
 from e2e.world.objects import (
     annotations_of,
     generation_of,
@@ -32,7 +39,13 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DROPPED: Final = frozenset({"uid", "resourceVersion", "generation", "managedFields", "selfLink"})
 _OBSERVED: Final = frozenset({"observedGeneration", "schedulerObservedGeneration"})
 # Assigned in the order of events: the generation noted on a copy, and the provider's addresses.
-_DRAWN: Final = {labels.PROJECT_GENERATION: "generation", "networkIP": "address"}
+_TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
+_DRAWN: Final = {
+    labels.PROJECT_GENERATION: "generation",
+    _TEMPLATE_GENERATION: "generation",
+    "networkIP": "address",
+}
+_OBSERVED_TEMPLATE: Final = "observedTemplateGeneration"
 # Lists in which order has no meaning.
 _SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
 # Karmada's namespace on the hub for the Works of one cluster.
@@ -44,10 +57,10 @@ RECORDS: Final = frozenset({"Event", "Lease"})
 class Canonicalizer:
     """Replaces the identities of one run."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History | None = None) -> None:
         self._names: dict[str, str] = {}
-        for commit in history.of(Commit):
-            if commit.after:
+        for commit in () if history is None else history.of(Commit):
+            if commit.after and not commit.before:
                 uid = text_at(orjson.loads(commit.after), "metadata", "uid")
                 self._names.setdefault(uid, f"{commit.plane} {commit.kind} {commit.key}")
 
@@ -55,6 +68,8 @@ class Canonicalizer:
         """A text with every UID replaced by the object it belongs to; names may contain UIDs
         too.
         """
+        if "-" not in text:
+            return text  # neither a UID nor a time: most texts
         if depth == 0:
             return _UID.sub("<uid>", text)
 
@@ -85,19 +100,36 @@ def derive_canonical_state(history: History) -> State:
     """The objects of all planes at the end, in canonical form."""
     canon = Canonicalizer(history)
     state: State = {}
-    stored = derive_state(history)
+    raws = derive_bytes(history)
+    stored: State = {
+        location: orjson.loads(raw)
+        for location, raw in raws.items()
+        if location.kind not in {DEFINITION, *RECORDS}
+    }
+    for location, raw in raws.items():
+        if location.kind == DEFINITION:
+            state[canon.location(location)] = _canonical_definition(raw)
     generations = {uid_of(one): generation_of(one) for one in stored.values()}
     for location, document in stored.items():
-        if location.kind not in RECORDS:
-            # A copy has the conditions of its source, which count the generations of that.
-            source = text_at(annotations_of(document), labels.INSTANCE_UID)
-            generation = generations.get(source, generation_of(document))
-            for gathered, member in _gathered(location, document):
-                if member in stored:
-                    _count_from(gathered, generation_of(stored[member]))
-            value = canon.value(document, generation=generation)
-            state[canon.location(location)] = value if isinstance(value, dict) else {}
+        # A copy has the conditions of its source, which count the generations of that.
+        source = text_at(annotations_of(document), labels.INSTANCE_UID)
+        generation = generations.get(source, generation_of(document))
+        for gathered, member in _gathered(location, document):
+            if member in stored:
+                _count_from(gathered, generation_of(stored[member]))
+                _count_template(gathered, stored[member])
+        _count_template(object_at(document, "status"), document)
+        value = canon.value(document, generation=generation)
+        state[canon.location(location)] = value if isinstance(value, dict) else {}
     return state
+
+
+@lru_cache(maxsize=512)
+def _canonical_definition(raw: bytes) -> JsonObject:
+    """The canonical form of a CRD, which names no other object."""
+    document = decode_definition(raw)
+    value = Canonicalizer().value(document, generation=generation_of(document))
+    return value if isinstance(value, dict) else {}
 
 
 def _gathered(
@@ -128,6 +160,14 @@ def _count_from(status: JsonObject, generation: int) -> None:
             observed = part[name]
             if isinstance(observed, int):
                 part[name] = f"generation {observed - generation:+}"
+
+
+def _count_template(status: JsonObject, document: JsonObject) -> None:
+    """Counts the observed generation of Karmada's template from that of the object, in place."""
+    observed = status.get(_OBSERVED_TEMPLATE)
+    noted = text_at(annotations_of(document), _TEMPLATE_GENERATION)
+    if isinstance(observed, int) and noted.isdigit():
+        status[_OBSERVED_TEMPLATE] = f"generation {observed - int(noted):+}"
 
 
 def shorten(document: JsonObject) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Final
 
 from compute_sim_planes.history import Commit, History, Injected
@@ -15,10 +16,11 @@ from compute_sim_planes.oracles.invariants import Violation
 from e2e.oracles.canonical import RECORDS, Canonicalizer, derive_canonical_state, shorten
 from e2e.oracles.liveness import bystander_liveness
 from e2e.oracles.state import ObjectLocation, State, location_of
-from e2e.world.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
+from e2e.world.kinds import CLAIM, DEPLOYMENT, INSTANCE, WORKLOAD
 from e2e.world.port import HUB
 
 UPDATES_PER_FAULT: Final = 2
+BUCKET: Final = "AllowanceBucket"
 # Crashes of an operator: they delay every project that its process serves.
 CRASHES: Final = frozenset({"A1", "A2", "A3", "A4", "A5", "A6"})
 
@@ -33,6 +35,24 @@ def compare(history: History, reference: History, projects: Collection[str]) -> 
     return [*end_state(history, reference), *update_summary(history, reference), *delays]
 
 
+def remember_reference(reference: History) -> None:
+    """Derives now what every comparison with this run needs; forked processes inherit it."""
+    _reference_state(reference, len(reference.entries))
+    _reference_summary(reference, len(reference.entries))
+
+
+@lru_cache(maxsize=1)
+def _reference_state(reference: History, entries: int) -> State:
+    del entries  # a history that has grown is another one
+    return derive_canonical_state(reference)
+
+
+@lru_cache(maxsize=1)
+def _reference_summary(reference: History, entries: int) -> Counter[tuple[ObjectLocation, str]]:
+    del entries
+    return _summarise(reference)
+
+
 def find_bystanders(history: History, projects: Collection[str]) -> list[str]:
     """Projects that no fault touched; none if a fault was on another kind of plane, or ended a
     process.
@@ -45,7 +65,8 @@ def find_bystanders(history: History, projects: Collection[str]) -> list[str]:
 
 def end_state(history: History, reference: History) -> list[Violation]:
     """O1: equal canonical state of all planes, and equal numbers of objects of each kind."""
-    actual, expected = derive_canonical_state(history), derive_canonical_state(reference)
+    actual = derive_canonical_state(history)
+    expected = _reference_state(reference, len(reference.entries))
     messages = [*_differences(actual, expected), *_counts(actual, expected)]
     return [Violation("O1", history.now, message) for message in messages]
 
@@ -77,7 +98,7 @@ def update_summary(history: History, reference: History) -> list[Violation]:
     fault, or as many as the source of a copy or the parts of a sum had: a delay shows states one by
     one that are written together otherwise.
     """
-    actual, expected = _summarise(history), _summarise(reference)
+    actual, expected = _summarise(history), _reference_summary(reference, len(reference.entries))
     allowed = UPDATES_PER_FAULT * sum(1 for _ in history.of(Injected))
     of_sources = _count_sources(actual)
     messages: list[str] = []
@@ -92,11 +113,13 @@ def update_summary(history: History, reference: History) -> list[Violation]:
 
 
 def _count_sources(changes: Counter[tuple[ObjectLocation, str]]) -> Counter[tuple[str, str]]:
-    """Updates of Instances on cells, which hub and projects copy, and of the deployments in
-    projects, which Workloads sum up; by kind and name.
+    """Updates of Instances on cells, which hub and projects copy; of the deployments in projects,
+    which Workloads sum up; and of claims, which the buckets of Milo sum up. By kind and name.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for (location, change), number in changes.items():
+        if location.kind == CLAIM.name:
+            counts[BUCKET, location.plane] += number
         if change != "MODIFIED":
             continue
         if _is_source(location):
@@ -112,7 +135,7 @@ def _source_of(location: ObjectLocation) -> tuple[str, str]:
     """The entry of `_count_sources` that the object copies or sums up."""
     if location.kind == WORKLOAD.name:
         return location.kind, f"{location.plane} {location.name}"
-    return location.kind, location.name
+    return location.kind, location.plane if location.kind == BUCKET else location.name
 
 
 def _is_source(location: ObjectLocation) -> bool:

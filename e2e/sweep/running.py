@@ -30,6 +30,7 @@ class SweepRun:
     errors: list[str] = field(default_factory=list[str])
     leaks: list[str] = field(default_factory=list[str])
     failure: str = ""
+    is_paced: bool = True
     begun: int = 0  # the number of points before the scenario's main change
     made: list[tuple[SimBackend, PointRecorder]] = field(
         default_factory=list[tuple[SimBackend, PointRecorder]]
@@ -50,7 +51,7 @@ OnOpen = Callable[[SweepRun], None]
 
 def play(scenario: SweptScenario, plan: FaultPlan, on_open: OnOpen = lambda _: None) -> SweepRun:
     """One run from empty planes until it is at rest."""
-    done = SweepRun()
+    done = SweepRun(is_paced=scenario.is_paced)
 
     async def main(clock: VirtualClock) -> None:
         recorders: list[PointRecorder] = []
@@ -107,7 +108,7 @@ def judge(done: SweepRun, reference: SweepRun, expected: int = 1) -> list[str]:
         *_failure(done),
         *violations,
         *done.leaks,
-        *find_differences(done.backend, reference.backend),
+        *find_differences(done.backend, reference.backend, is_paced=done.is_paced),
     ]
 
 

@@ -80,7 +80,7 @@ def test_a_fault_that_never_happens_is_no_pass(reference: SweepRun) -> None:
 
 
 def test_a_fault_after_the_last_step_is_given_its_time_to_rest(reference: SweepRun) -> None:
-    late = default_fault("C8", Point(plane="home", verb="update", kind="Lease", nth=200))
+    late = default_fault("C8", Point(plane="home", verb="update", kind="Lease", nth=60))
     done = play(catalogue()[SMALLEST], plan_of(SMALLEST, late))
     assert judge(done, reference) == []
 

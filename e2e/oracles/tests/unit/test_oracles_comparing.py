@@ -187,6 +187,20 @@ def test_what_karmada_gathers_counts_the_generations_of_the_member(
     assert len(end_state(script.history, another_script.history)) == 2
 
 
+def test_a_template_counts_its_own_generations(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, generation, observed in ((another_script, 2, 2), (script, 3, 3), (script, 3, 2)):
+        noted: JsonObject = {"resourcetemplate.karmada.io/generation": str(generation)}
+        status: JsonObject = {"observedTemplateGeneration": observed}
+        metadata: JsonObject = {"annotations": noted}
+        copied = an_object("WorkloadDeployment", "ns-1/web", metadata=metadata, status=status)
+        one.write("karmada", "dfw-1", copied)
+        if one is script:
+            violations = end_state(script.history, another_script.history)
+            assert len(violations) == generation - observed
+
+
 def gathering(own: int, observed: int) -> list[JsonObject]:
     """A binding and a Work of these generations, with the status of a deployment in dfw-1."""
     reference: JsonObject = {"kind": "WorkloadDeployment", "namespace": "ns-1", "name": "web"}
@@ -200,6 +214,21 @@ def gathering(own: int, observed: int) -> list[JsonObject]:
         an_object("ResourceBinding", "ns-1/web", metadata=metadata, spec=spec, status=bound),
         an_object("Work", "karmada-es-dfw-1/web", metadata=metadata, status=applied),
     ]
+
+
+def test_a_bucket_may_be_updated_as_often_as_its_claims(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    for one, versions in ((another_script, 2), (script, 6)):
+        for number in range(versions):
+            one.write("milo", "acme", an_object("AllowanceBucket", "m/b", status={"n": number}))
+        for number in range(5):
+            one.write("x", "acme", an_object("ResourceClaim", f"shop/instance-{number}"))
+    script.fault()
+    assert update_summary(script.history, another_script.history) == []
+    script.write("milo", "acme", an_object("AllowanceBucket", "m/b", status={"n": "again"}))
+    (violation,) = update_summary(script.history, another_script.history)
+    assert violation.message.startswith("acme AllowanceBucket")
 
 
 def test_a_sum_may_be_updated_as_often_as_its_parts_and_not_more(

@@ -17,7 +17,7 @@ LAYOUT = Layout(frozenset({"dfw-1", "ord-1"}))
 @pytest.mark.parametrize(
     ("user", "plane", "verb", "resource"),
     [
-        ("management", "acme", "list", "secrets"),
+        ("management", "acme", "delete", "secrets"),
         ("management", "dfw-1", "get", "instances"),
         ("dfw-1", "ord-1", "list", "instances"),
         ("dfw-1", "hub", "patch", "workloaddeployments"),
