@@ -14,15 +14,19 @@ from typing import Final, TypeAlias
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
+from e2e.sweep.components import autoscale, deliver_data
 from e2e.world.documents import (
     a_bare_deployment,
+    a_config_map,
     a_placement,
+    a_secret,
     a_suspension,
     a_template,
     a_workload,
 )
 from e2e.world.handles import Limit, Plane, within
 from e2e.world.kinds import (
+    AUTOSCALER,
     CLAIM,
     CLUSTER,
     DEPLOYMENT,
@@ -32,13 +36,23 @@ from e2e.world.kinds import (
     SUSPENSION,
     WORKLOAD,
 )
-from e2e.world.objects import condition_of, gates_of, labels_of, name_of, object_at, uid_of
+from e2e.world.objects import (
+    condition_of,
+    gates_of,
+    labels_of,
+    name_of,
+    object_at,
+    objects_at,
+    uid_of,
+)
 from e2e.world.port import DFW, ORD, Backend, Cell, Needs
 from e2e.world.recorded.reading import RUNNING
 from e2e.world.scenario import World
 
 GOAL: Final = within(600)  # beyond every back-off; a goal that is reached later is never reached
 PLACEMENT: Final = "default"
+DATA_NAME: Final = "settings"  # of the ConfigMap and the Secret
+CPU: Final[JsonObject] = {"name": "cpu", "target": {"averageUtilization": 60}}
 RECORDED_INSTANCES: Final = 11  # of the recorded installation, which uses all of its quota
 DENIED_CLAIM: Final = "instance-extra-p-dfw-1"  # the twelfth of them
 CELLS: Final[Mapping[str, Cell]] = {cell.city: cell for cell in (DFW, ORD)}
@@ -259,6 +273,65 @@ async def _is_suspended(story: SweptWorld, project: Plane) -> None:
         assert not uids & story.world.backend.running(cell.name), cell.name
 
 
+async def referenced_data(story: SweptWorld) -> None:
+    """Instances wait for the ConfigMap and the Secret of their template, which come afterwards."""
+    await deliver_data(story.world)
+    for project in story.projects:
+        placed = a_placement(PLACEMENT, *story.size.cities, replicas=story.size.replicas)
+        wanted = a_workload("web", placed, template=_naming_template())
+        await story.until(partial(project.create, wanted))
+    for project in story.projects:
+        await story.until(partial(_waits_for_data, project, sorted(names_of(story.desired))))
+    story.begin_change()
+    for project in story.projects:
+        for source in (a_config_map(DATA_NAME), a_secret(DATA_NAME)):
+            await story.until(partial(project.create, source))
+    await story.runs(story.desired)
+
+
+async def _waits_for_data(project: Plane, names: list[str]) -> None:
+    instances = await project.list(INSTANCE)
+    assert [name_of(one) for one in instances] == names
+    for one in instances:
+        assert condition_of(one, "Ready").reason == "SourceNotFound", name_of(one)
+
+
+def _naming_template() -> JsonObject:
+    template = a_template()
+    container = objects_at(template, "spec", "runtime", "sandbox", "containers")[0]
+    container["envFrom"] = [
+        {"configMapRef": {"name": DATA_NAME}},
+        {"secretRef": {"name": DATA_NAME}},
+    ]
+    return template
+
+
+async def autoscaled(story: SweptWorld) -> None:
+    """The number of Instances follows what autoscaling asks for in each city, up and down."""
+    await autoscale(story.world)
+    least = story.size.replicas
+    for project in story.projects:
+        placed = a_placement(PLACEMENT, *story.size.cities, replicas=least)
+        settings = object_at(placed, "scaleSettings")
+        settings |= {"maxReplicas": least + 2, "metrics": [{"resource": {**CPU}}]}
+        await story.until(partial(project.create, a_workload("web", placed)))
+    await story.runs(story.desired)
+    story.begin_change()
+    for replicas in (least + 1, least):
+        for project in story.projects:
+            for city in story.size.cities:
+                at = await story.world.cell_of(CELLS[city], project)
+                await story.until(partial(_load, at, city, replicas))
+        await story.runs(Desired(story.size.cities, replicas))
+
+
+async def _load(cell: Plane, city: str, replicas: int) -> None:
+    """What the controller of autoscalers writes, once there is something to scale."""
+    name = f"web-{PLACEMENT}-{city.lower()}"
+    await cell.get(AUTOSCALER, name)
+    await cell.patch(DEPLOYMENT, name, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
 async def cell_join_leave(story: SweptWorld) -> None:
     """The cell of the first city gets its label after the Workload, loses and regains it."""
     hub, first = story.world.hub, CELLS[story.size.cities[0]]
@@ -381,6 +454,8 @@ STORIES: Final[Mapping[str, Telling]] = {
     "quota-deny-grant": quota_deny_grant,
     "project-delete": project_delete,
     "suspend": suspend,
+    "referenced-data": referenced_data,
+    "autoscale": autoscaled,
     "cell-join-leave": cell_join_leave,
 }
 UNPACED: Final = frozenset({"edit"})

@@ -6,6 +6,7 @@ user, an administrator, or a manual edit on the hub would write.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ from compute_api_types import labels
 from compute_api_types.wire import JsonObject, JsonValue
 from e2e.world.kinds import (
     CLAIM,
+    CONFIG_MAP,
     DEPLOYMENT,
     GRANT,
     INSTANCE,
@@ -20,6 +22,7 @@ from e2e.world.kinds import (
     NAMESPACE,
     NETWORK,
     PROJECT,
+    SECRET,
     SUSPENSION,
     WORKLOAD,
     Kind,
@@ -197,6 +200,14 @@ def a_hub_instance(
         "ownerReferences": [owner],
     }
     return document
+
+
+def a_config_map(name: str, value: str = "1") -> JsonObject:
+    return a_document(CONFIG_MAP, name, data={"k": value})
+
+
+def a_secret(name: str) -> JsonObject:
+    return a_document(SECRET, name, data={"k": base64.b64encode(b"a password").decode()})
 
 
 def a_suspension(project: str) -> JsonObject:
