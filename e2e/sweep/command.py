@@ -1,39 +1,66 @@
 """`nox -s sweep`: derives, runs and judges fault plans on all cores, and reports what they found.
 
-Workers are processes of their own, each with one scenario and a part of its plans; a worker prints
+Workers are processes of their own, each with one scenario and a part of its plans; a worker sends
 one JSON line per plan. A plan with a violation is written to a file that replays it.
+
+```
+ (nothing)      a fixed share of every scenario in both sizes     ≤ 4 min on 2 cores
+ --all          every plan of 1×1×1, and the classes that it lacks of 2×2×3 and takeover   ≤ 30 min
+ --every        every plan of both sizes, for nights; --share K/N takes a part of them
+```
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from compute_sim_planes.faults.plan_files import parse_plan, print_plan
 from compute_sim_planes.faults.plans import FaultPlan, FaultPlanError
 from e2e.sweep.forking import PlanResult, repeat, strike_all
-from e2e.sweep.histories import run_histories
-from e2e.sweep.plans import StruckPair, StruckPoint, derive_faults, plan_of, sample_pairs, thin
+from e2e.sweep.nights import run_all_chains, run_all_histories
+from e2e.sweep.plans import (
+    StruckPair,
+    StruckPoint,
+    derive_faults,
+    plan_of,
+    sample_pairs,
+    thin,
+    without_known,
+)
+from e2e.sweep.points import count_matches
+from e2e.sweep.results import ScenarioReport, remember, report_rows
 from e2e.sweep.running import UNREACHED, SweepRun, judge_reference, play
-from e2e.sweep.scenarios import LARGE, SweptScenario, catalogue
+from e2e.sweep.scenarios import LARGE, SMALL, SweptScenario, catalogue
+from e2e.sweep.workers import run_forked
 
 ROOT: Final = Path(__file__).parents[2]
 FOUND: Final = ROOT / ".sweep"
-RESULTS: Final = ROOT / ".bench" / "sweep.json"
-# Of each scenario's plans, what a run without arguments takes: so much fits six minutes.
+# Of each scenario's plans, what a run without arguments takes: so much fits four minutes.
 USUAL_SHARES: Final = {"small": (1, 24), "large": (1, 160)}
-CHUNK: Final = 60  # plans of one worker, so that the last ones end together
+CHUNK: Final = 400  # plans of one worker, which first plays the scenario twice
 SHOWN: Final = 300  # characters of a violation
+LEAST: Final = 3000  # plans of `--all`
+
+
+class Coverage(StrEnum):
+    """Which of the derived plans are run; the value is the title of its rows."""
+
+    USUAL = "share"
+    ALL = "all"
+    EVERY = "every"
+
+
+# CPU seconds of all processes: four minutes and half an hour of two cores.
+BUDGETS: Final = {Coverage.USUAL: 480.0, Coverage.ALL: 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +84,11 @@ class Job:
 
     scenario: str
     share: Share
+    coverage: Coverage = Coverage.EVERY
     chunk: int = 0
     chunks: int = 1
     pairs: int = 0
     seed: int = 0
-    histories: int = 0
-
-
-@dataclass(slots=True)
-class ScenarioReport:
-    """What was run of one scenario."""
-
-    scenario: str
-    derived: int = 0
-    plans: int = 0
-    pairs: int = 0
-    unreached: int = 0
-    violations: int = 0
-    seconds: float = 0.0
-    messages: list[str] = field(default_factory=list[str])
 
 
 # --- a worker -------------------------------------------------------------------------------------
@@ -83,13 +96,10 @@ class ScenarioReport:
 
 def work(job: Job) -> Iterator[dict[str, object]]:
     """Runs the plans of a job; a dictionary for the recording and one for each plan."""
-    if job.histories:
-        yield run_random_histories(job)
-        return
     scenario = catalogue()[job.scenario]
     reference = play(scenario, plan_of(scenario.name))
     violations = judge_reference(reference)
-    faults = derive(scenario, reference)
+    faults = derive(scenario, reference, job.coverage)
     yield {"derived": len(faults), "reference": violations}
     if violations:
         return
@@ -104,20 +114,23 @@ def work(job: Job) -> Iterator[dict[str, object]]:
         }
 
 
-def run_random_histories(job: Job) -> dict[str, object]:
-    try:
-        tally = run_histories(job.histories, job.seed)
-    except AssertionError as failure:
-        steps = "\n".join(getattr(failure, "__notes__", []))
-        return {"histories": job.histories, "failure": f"{failure}\n{steps}"}
-    return {"histories": tally.histories, "acts": tally.acts, "failure": ""}
-
-
-def derive(scenario: SweptScenario, reference: SweepRun) -> list[StruckPoint]:
+def derive(
+    scenario: SweptScenario, reference: SweepRun, coverage: Coverage = Coverage.EVERY
+) -> list[StruckPoint]:
     """The plans of a scenario; those of the large size once for all that differ in names only."""
-    recorder, history = reference.recorder, reference.backend.history
-    faults = derive_faults(recorder.points, history, reference.begun)
-    return thin(faults) if is_large(scenario.name) else faults
+    faults = _derive_all(reference)
+    if not is_large(scenario.name):
+        return faults
+    if coverage is not Coverage.ALL:
+        return thin(faults)
+    small = catalogue().get(scenario.name.replace(LARGE.title, SMALL.title))
+    if small is None or small.name == scenario.name:
+        return without_known(faults, ())
+    return without_known(faults, _derive_all(play(small, plan_of(small.name))))
+
+
+def _derive_all(reference: SweepRun) -> list[StruckPoint]:
+    return derive_faults(reference.recorder.points, reference.backend.history, reference.begun)
 
 
 def choose(
@@ -130,7 +143,11 @@ def choose(
 
 
 def is_large(scenario: str) -> bool:
-    return scenario.endswith(LARGE.title) or scenario == "takeover"
+    return not is_small(scenario)
+
+
+def is_small(scenario: str) -> bool:
+    return scenario.endswith(SMALL.title)
 
 
 # --- all workers ----------------------------------------------------------------------------------
@@ -140,26 +157,16 @@ def run_jobs(jobs: Sequence[Job], processes: int) -> dict[str, ScenarioReport]:
     """Runs the jobs side by side and prints a line for each violation."""
     reports = {job.scenario: ScenarioReport(job.scenario) for job in jobs}
     numbers = count(1)
-    with ThreadPoolExecutor(max_workers=processes) as pool:
-        for job, lines in zip(jobs, pool.map(_run_worker, jobs), strict=True):
-            for line in lines:
-                _note(reports[job.scenario], line, numbers)
+    for job, line in run_forked(jobs, work, processes):
+        _note(reports[job.scenario], line, numbers)
     return reports
 
 
-def _run_worker(job: Job) -> list[dict[str, object]]:
-    told = json.dumps(asdict(job))
-    command = [sys.executable, "-m", "e2e.sweep", "--worker", told]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    lines: list[dict[str, object]] = [
-        json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")
-    ]
-    if done.returncode:
-        lines.append({"reference": [f"the worker ended: {done.stderr[-600:]}"], "derived": 0})
-    return lines
-
-
 def _note(report: ScenarioReport, line: dict[str, object], numbers: Iterator[int]) -> None:
+    if "failure" in line:
+        report.violations += 1
+        print(f"VIOLATION {report.scenario}: {line['failure']}", flush=True)
+        return
     if "plan" not in line:
         report.derived = max(report.derived, int(str(line["derived"])))
         messages = _texts(line["reference"])
@@ -190,83 +197,36 @@ def _texts(value: object) -> list[str]:
     return [str(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
 
 
-def plan_jobs(names: Sequence[str], share: Share | None, pairs: int, seed: int) -> list[Job]:
+def _is_short(scenario: str, coverage: Coverage) -> bool:
+    """Of the large size most plans are run, or few."""
+    return LARGE.title in scenario if coverage is Coverage.ALL else is_small(scenario)
+
+
+def plan_jobs(
+    names: Sequence[str],
+    share: Share | None,
+    pairs: int,
+    seed: int,
+    coverage: Coverage = Coverage.EVERY,
+) -> list[Job]:
     """The jobs of a run, the long ones first."""
     jobs: list[Job] = []
-    for name in sorted(names, key=lambda name: (not is_large(name), name)):
+    for name in sorted(names, key=lambda name: (_is_short(name, coverage), name)):
         usual = USUAL_SHARES["large" if is_large(name) else "small"]
-        part = share or Share(*usual)
+        part = share or (Share(*usual) if coverage is Coverage.USUAL else Share(1, 1))
         if pairs:
             each = pairs // len(names) + (names.index(name) < pairs % len(names))
             chunks = max(1, each // CHUNK)
-            jobs += [Job(name, part, at, chunks, each, seed) for at in range(chunks) if each]
+            parts = range(chunks if each else 0)
+            jobs += [Job(name, part, coverage, at, chunks, each, seed) for at in parts]
             continue
-        chunks = max(1, 1600 // part.parts // CHUNK)
-        jobs += [Job(name, part, at, chunks) for at in range(chunks)]
+        is_few = coverage is Coverage.ALL and LARGE.title in name
+        chunks = 1 if is_few else max(1, 1200 // part.parts // CHUNK)
+        jobs += [Job(name, part, coverage, at, chunks) for at in range(chunks)]
     return jobs
 
 
-def run_all_histories(count: int, seed: int, processes: int) -> list[dict[str, object]]:
-    """Random histories side by side, and the rows of their report; a failing one is printed."""
-    each = [count // processes + (at < count % processes) for at in range(processes)]
-    whole = Share(1, 1)
-    jobs = [
-        Job("histories", whole, seed=seed + at, histories=number)
-        for at, number in enumerate(each)
-        if number
-    ]
-    with ThreadPoolExecutor(max_workers=processes) as pool:
-        lines = [line for done in pool.map(_run_worker, jobs) for line in done]
-    failures = [str(line.get("failure") or line.get("reference") or "") for line in lines]
-    for failure in filter(None, failures):
-        print(f"VIOLATION in a random history: {failure}", flush=True)
-    run = sum(int(str(line.get("histories", 0))) for line in lines)
-    acts = sum(int(str(line.get("acts", 0))) for line in lines)
-    print(f"{run} random histories of {acts} acts, {sum(map(bool, failures))} violations")
-    return [
-        _row("histories: run", run, "histories"),
-        _row("histories: acts", acts, "acts"),
-        _row("histories: violations", sum(map(bool, failures)), "histories", 0),
-    ]
-
-
 # --- the report -----------------------------------------------------------------------------------
-
-
-def report_rows(
-    reports: dict[str, ScenarioReport], seconds: float, title: str
-) -> list[dict[str, object]]:
-    """Rows as those of benchmarks: a measure, its value, and whether it holds."""
-    rows: list[dict[str, object]] = []
-    totals = [*reports.values()]
-    for one in totals:
-        count = one.pairs if title == "pairs" else one.plans
-        rows.append(_row(f"{title}: {one.scenario}: run", count, f"of {one.derived}"))
-        rows.append(_row(f"{title}: {one.scenario}: violations", one.violations, "plans", 0))
-    run = sum(one.plans + one.pairs for one in totals)
-    rows.append(_row(f"{title}: run", run, "plans"))
-    if title == "pairs":
-        unreached = sum(one.unreached for one in totals)
-        rows.append(_row(f"{title}: without their second fault", unreached, "plans"))
-    rows.append(_row(f"{title}: violations", sum(one.violations for one in totals), "plans", 0))
-    rows.append(_row(f"{title}: seconds", round(seconds, 1), "s"))
-    return rows
-
-
-def _remember(rows: list[dict[str, object]]) -> None:
-    """Writes the rows; those of single faults, pairs and histories stand side by side."""
-    titles = {str(row["measure"]).partition(":")[0] for row in rows}
-    former: list[dict[str, object]] = []
-    if RESULTS.exists():
-        former = json.loads(RESULTS.read_text("utf-8"))
-    kept = [row for row in former if str(row["measure"]).partition(":")[0] not in titles]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps([*kept, *rows], indent=1) + "\n", "utf-8")
-
-
-def _row(measure: str, value: float, unit: str, target: float | None = None) -> dict[str, object]:
-    holds = target is None or value <= target
-    return {"measure": measure, "value": value, "unit": unit, "target": target, "holds": holds}
 
 
 def print_report(reports: dict[str, ScenarioReport], seconds: float) -> None:
@@ -297,11 +257,21 @@ def replay(path: str) -> int:
         print(f"sweep: {path}: {error}", file=sys.stderr)
         return 2
     reference = play(scenario, FaultPlan(plan.scenario, plan.seed))
+    first = plan.faults[0]
+    if count_matches(reference.recorder.points, first) < first.at.nth:
+        print(f"sweep: {path}: {_describe_absent(plan)}", file=sys.stderr)
+        return 2
     violations = [*judge_reference(reference), *repeat(scenario, plan, reference).violations]
     for violation in violations:
         print(violation)
     print(f"{plan.scenario}: {len(violations)} violations")
     return 1 if violations else 0
+
+
+def _describe_absent(plan: FaultPlan) -> str:
+    at = plan.faults[0].at
+    shown = " ".join(filter(None, (at.verb, at.kind, at.key, "on", at.plane)))
+    return f"faults[0].at: {plan.scenario} has no {shown} number {at.nth}: nothing would be struck"
 
 
 def _scenario_of(plan: FaultPlan) -> SweptScenario:
@@ -319,24 +289,27 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser = argparse.ArgumentParser(prog="sweep", description=__doc__)
     parser.add_argument("--plan", help="replay the plan of this file")
     parser.add_argument("--share", type=Share.parse, help="the Kth of N parts of all plans: K/N")
-    parser.add_argument("--all", action="store_true", help="every plan of every scenario")
+    parser.add_argument("--all", action="store_true", help="every plan of 1x1x1 and every class")
+    parser.add_argument("--every", action="store_true", help="every plan of both sizes")
     parser.add_argument("--scenario", action="append", help="only this one; may be repeated")
     parser.add_argument("--pairs", type=int, default=0, help="so many plans of two faults instead")
     parser.add_argument("--histories", type=int, default=0, help="so many random ones instead")
-    parser.add_argument("--seed", type=int, default=1, help="of pairs and histories")
+    parser.add_argument(
+        "--transitions", type=int, default=0, help="so many between generated Workloads instead"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of pairs, histories and Workloads")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
+
+
+def coverage_of(given: argparse.Namespace) -> Coverage:
+    if given.all:
+        return Coverage.ALL
+    return Coverage.EVERY if given.every or given.share or given.pairs else Coverage.USUAL
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parse_arguments(arguments)
-    if given.worker:
-        described: dict[str, Any] = json.loads(given.worker)
-        share = Share(**described.pop("share"))
-        for line in work(Job(share=share, **described)):
-            print(json.dumps(line), flush=True)
-        return 0
     if given.plan:
         return replay(given.plan)
     known = catalogue()
@@ -348,12 +321,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     if given.histories:
         rows = run_all_histories(given.histories, given.seed, given.jobs)
-        rows.append(_row("histories: seconds", round(time.monotonic() - begun, 1), "s"))
+    elif given.transitions:
+        rows = run_all_chains(given.transitions, given.seed, given.jobs)
     else:
-        share = Share(1, 1) if given.all else given.share
-        reports = run_jobs(plan_jobs(names, share, given.pairs, given.seed), given.jobs)
+        coverage = coverage_of(given)
+        jobs = plan_jobs(names, given.share, given.pairs, given.seed, coverage)
+        reports = run_jobs(jobs, given.jobs)
         seconds = time.monotonic() - begun
         print_report(reports, seconds)
-        rows = report_rows(reports, seconds, "pairs" if given.pairs else "all")
-    _remember(rows)
+        is_whole = not given.scenario and not given.share and not given.pairs
+        rows = report_rows(
+            reports,
+            seconds,
+            "pairs" if given.pairs else coverage.value,
+            budget=BUDGETS.get(coverage) if is_whole else None,
+            least=LEAST if is_whole and coverage is Coverage.ALL else None,
+        )
+    remember(rows)
     return 0 if all(row["holds"] for row in rows) else 1

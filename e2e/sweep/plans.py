@@ -1,7 +1,8 @@
 """Fault plans of a scenario: each fault of `docs/spec/faults.md` 1.3 at each point that is left.
 
 Where the large size of a scenario repeats a point for another slot, city or project, the first and
-the last of them are run: the others differ in names only.
+the last of them are run: the others differ in names only. A run of half an hour takes of the large
+size one point of each class that the small size lacks.
 """
 
 from __future__ import annotations
@@ -84,8 +85,17 @@ def thin(faults: Sequence[StruckPoint]) -> list[StruckPoint]:
     """The first and the last of the faults that differ in slot, city, project or UID only."""
     classes: dict[tuple[object, ...], list[StruckPoint]] = {}
     for struck in faults:
-        classes.setdefault(_class_of(struck), []).append(struck)
+        classes.setdefault((*_class_of(struck), struck.fault.at.nth), []).append(struck)
     kept = {id(one) for members in classes.values() for one in (members[0], members[-1])}
+    return [struck for struck in faults if id(struck) in kept]
+
+
+def without_known(faults: Sequence[StruckPoint], known: Sequence[StruckPoint]) -> list[StruckPoint]:
+    """The last fault of each class that the known ones lack; how often a point came is no class."""
+    last = {_class_of(struck): struck for struck in faults}
+    for struck in known:
+        last.pop(_class_of(struck), None)
+    kept = {id(struck) for struck in last.values()}
     return [struck for struck in faults if id(struck) in kept]
 
 
@@ -97,7 +107,7 @@ def _class_of(struck: StruckPoint) -> tuple[object, ...]:
     role = "cell" if role.startswith(("dfw", "ord")) else role
     reader = "cell" if side in {"dfw", "ord"} else side
     return (fault.id, fault.action, fault.parameters, role, reader, address.verb, address.kind,
-            address.subresource, key, fault.at.nth)  # fmt: skip
+            address.subresource, key)  # fmt: skip
 
 
 def sample_pairs(

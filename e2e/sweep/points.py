@@ -13,8 +13,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from compute_sim_planes.faults.injection import Injector
-from compute_sim_planes.faults.plans import Fault, Point
+from compute_sim_planes.faults.injection import Injector, is_at
+from compute_sim_planes.faults.plans import EVENT_ACTIONS, Fault, Point
 from compute_sim_planes.history import History, Request, current_request
 from compute_sim_planes.request_address import Address
 from compute_sim_planes.time.clock import VirtualClock
@@ -107,6 +107,12 @@ def _is_at(place: Point, point: StrikePoint, *, is_event: bool) -> bool:
         and address.subresource == place.subresource
         and place.key in {"", address.key}
     )
+
+
+def count_matches(points: Sequence[StrikePoint], fault: Fault) -> int:
+    """How often the point of a plan file came in a recorded run."""
+    is_event = fault.action in EVENT_ACTIONS
+    return sum(one.is_event == is_event and is_at(fault.at, one.address) for one in points)
 
 
 # --- pruning --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,15 @@ from compute_sim_planes.json_types import JsonObject
 from e2e.sweep.command import Share, main, plan_jobs
 from e2e.sweep.forking import PlanResult, repeat, strike_all
 from e2e.sweep.histories import Act, run_histories, run_history
-from e2e.sweep.plans import StruckPair, derive_faults, plan_of, sample_pairs, thin
+from e2e.sweep.plans import (
+    StruckPair,
+    derive_faults,
+    plan_of,
+    sample_pairs,
+    thin,
+    without_known,
+)
+from e2e.sweep.results import ScenarioReport, report_rows
 from e2e.sweep.running import UNREACHED, SweepRun, judge, judge_reference, play
 from e2e.sweep.scenarios import catalogue
 
@@ -92,6 +101,10 @@ BAD_PLANS: list[tuple[str | JsonObject, str]] = [
     ({"faults": [{"id": "Z9", "at": {}}]}, "faults: 'Z9'"),
     ({"faults": [{"id": "A1", "at": {"plain": "hub"}}]}, "plain: is not known"),
     ({"faults": []}, "faults: there is none"),
+    (
+        {"faults": [{"id": "A1", "at": {"plane": "hub", "verb": "create", "kind": "Nothing"}}]},
+        "faults[0].at: delete-1x1x1 has no create Nothing on hub number 1",
+    ),
 ]
 
 
@@ -106,6 +119,37 @@ def test_a_bad_plan_file_is_one_clear_line(
     assert main(["--plan", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
+
+
+def test_a_plan_file_whose_fault_never_happens_in_its_run_fails(
+    reference: SweepRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = reference.recorder
+    faults = derive_faults(recorder.points, reference.backend.history, reference.begun)
+    struck = faults[0].fault
+    late = replace(struck, at=replace(struck.at, after=timedelta(hours=1)))
+    path = tmp_path / "plan.json"
+    path.write_text(print_plan(plan_of(SMALLEST, late)), "utf-8")
+    assert main(["--plan", str(path)]) == 1
+    assert UNREACHED in capsys.readouterr().out
+
+
+def test_the_large_size_adds_the_classes_that_the_small_one_lacks(reference: SweepRun) -> None:
+    recorder, history = reference.recorder, reference.backend.history
+    faults = derive_faults(recorder.points, history, reference.begun)
+    assert without_known(faults, faults) == []
+    alone = without_known(faults, ())
+    assert 0 < len(alone) < len(faults)
+    assert without_known(faults, alone) == []
+
+
+def test_a_whole_run_with_too_few_plans_does_not_hold() -> None:
+    report = ScenarioReport(SMALLEST, derived=9, plans=2999)
+    rows = {
+        str(one["measure"]): one for one in report_rows({SMALLEST: report}, 1.0, "all", least=3000)
+    }
+    assert rows["all: run"]["holds"] is False
+    assert rows[f"all: {SMALLEST}: violations"]["holds"] is True
 
 
 def test_an_unknown_scenario_or_file_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:

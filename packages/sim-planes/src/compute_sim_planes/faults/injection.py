@@ -145,21 +145,25 @@ class Injector:
             self._log.add_injected(fault.id, shown)
 
     def _matches(self, point: Point, address: Address) -> bool:
-        if point.verb == ANY_WRITE:
-            if address.verb not in WRITES:
-                return False
-        elif point.verb and point.verb != address.verb:
-            return False
-        if point.subresource is not None and point.subresource != address.subresource:
-            return False
-        expected = (point.plane, point.kind, point.key)
-        actual = (address.plane, address.kind, address.key)
-        is_there = all(part in {"", there} for part, there in zip(expected, actual, strict=True))
-        return is_there and self._is_time(point)
+        return is_at(point, address) and self._is_time(point)
 
     def _is_time(self, point: Point) -> bool:
         age = self._clock.now() - self._begun
         return point.after <= age and (point.until is None or age < point.until)
+
+
+def is_at(point: Point, address: Address) -> bool:
+    """Whether a request or event is where the point lies, at any time and however often it came."""
+    if point.verb == ANY_WRITE:
+        if address.verb not in WRITES:
+            return False
+    elif point.verb and point.verb != address.verb:
+        return False
+    if point.subresource is not None and point.subresource != address.subresource:
+        return False
+    expected = (point.plane, point.kind, point.key)
+    actual = (address.plane, address.kind, address.key)
+    return all(part in {"", there} for part, there in zip(expected, actual, strict=True))
 
 
 class FaultyTransport:
