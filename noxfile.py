@@ -170,6 +170,7 @@ def sim(session: nox.Session) -> None:
 def sweep(session: nox.Session) -> None:
     """Faults at every point of every scenario, a share of them; `-- --all`, `--plan F`, `--pairs`.
 
+    `--every` is for nights, as are `--pairs N`, `--histories N` and `--transitions N`;
     `--scenario NAME` and `--share K/N` choose; `.bench/sweep.json` has the figures.
     """
     sync_dev(session)

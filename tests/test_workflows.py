@@ -118,6 +118,7 @@ def known_flags() -> set[str]:
     sources = [
         ROOT / "noxfile.py",
         ROOT / "conftest.py",
+        ROOT / "e2e" / "sweep" / "command.py",
         *(ROOT / "e2e").rglob("conftest.py"),
         *(ROOT / "tools").rglob("*.py"),
     ]
@@ -149,6 +150,8 @@ def test_nightly_runs_take_everything() -> None:
     assert any("./dev e2e --all" in command for command in commands)
     assert any("./dev e2e --in-cluster --all" in command for command in commands)
     assert any("./dev e2e --kind" in command for command in commands)
+    for kind in ("--all", "--pairs 2000", "--histories 500", "--transitions 5000"):
+        assert any(f"./dev sweep {kind}" in command for command in commands), kind
 
 
 def test_what_kind_is_driven_with_is_pinned_where_it_is_installed() -> None:
