@@ -101,6 +101,13 @@ def owner_exists_on_the_hub(_: ObservedCopy, hub: HubFacts) -> Obstacle | None:
     return None if is_present else NoOwner()
 
 
+def instance_is_not_about_to_go(observed: ObservedCopy, _: HubFacts) -> Obstacle | None:
+    """Its deployment here is gone, and with it the UID of the hub's: one of the same name there may
+    be a later one, in another city.
+    """
+    return NoOwner() if observed.is_orphaned and isinstance(observed.copy, Absent) else None
+
+
 def owner_is_the_one_karmada_delivered(observed: ObservedCopy, hub: HubFacts) -> Obstacle | None:
     if not isinstance(hub.deployment, Metadata) or not observed.deployment_uid:
         return None
@@ -139,6 +146,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     instance_has_no_other_controller,
     namespaces_name_the_same_project,
     owner_exists_on_the_hub,
+    instance_is_not_about_to_go,
     owner_is_the_one_karmada_delivered,
     copy_is_of_this_cell,
     copy_has_no_other_controller,

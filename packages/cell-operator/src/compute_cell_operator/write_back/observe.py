@@ -62,6 +62,7 @@ class ObservedCopy:
     namespace: Metadata | Absent | Unreadable  # of the cell
     deployment_uid: str  # of the hub's, in Karmada's annotation on the cell's; "" for none
     copy: InstanceDocument | Absent | Unreadable
+    is_orphaned: bool = False  # the cell's deployment that owns the Instance is gone
     hub: HubFacts | None = None
     written: Hashes | None = None  # after the last write, where the copy still differed
     owner_misses: int = 0  # how often in a row the hub had no owner for it
@@ -110,6 +111,7 @@ def observe(
         namespace=namespace.metadata if isinstance(namespace, Snapshot) else namespace,
         deployment_uid=_observe_deployment_uid(instance.metadata, caches, key),
         copy=copy,
+        is_orphaned=_is_orphaned(instance.metadata, caches, key),
         hub=hub,
         written=kept.written,
         owner_misses=kept.owner_misses,
@@ -141,6 +143,17 @@ def _observe_deployment_uid(instance: Metadata, caches: Caches, key: ObjectKey) 
     if not isinstance(deployment, Snapshot) or deployment.metadata.uid != owner.uid:
         return ""
     return read_deployment_uid(deployment.metadata)
+
+
+def _is_orphaned(instance: Metadata, caches: Caches, key: ObjectKey) -> bool:
+    """Whether the garbage collector is about to delete the Instance with its deployment."""
+    owner = instance.controller
+    if owner is None or owner.kind != DEPLOYMENT.kind or not owner.name:
+        return False
+    deployment = caches.lister(key.plane, DEPLOYMENT).get(key.namespace, owner.name)
+    if isinstance(deployment, Snapshot):
+        return deployment.metadata.uid != owner.uid
+    return isinstance(deployment, Absent)
 
 
 def read_document(snapshot: Snapshot) -> InstanceDocument:

@@ -419,6 +419,16 @@ def test_the_owner_must_be_the_one_that_karmada_delivered() -> None:
     assert len(intents(a_seen(hub=other, deployment_uid=""))) == 2
 
 
+@pytest.mark.spec("FS-08")
+def test_an_instance_that_goes_with_its_deployment_gets_no_new_copy() -> None:
+    orphan = replace(a_seen(deployment_uid=""), is_orphaned=True)
+    assert decided(orphan).is_ownerless
+    assert [type(one) for one in intents(orphan)] == [RequeueAfter]
+    # One that it has is kept up to date, so that its end is shown.
+    kept = replace(a_seen(a_copy(), deployment_uid=""), is_orphaned=True)
+    assert not decided(kept).is_ownerless
+
+
 def test_a_copy_of_another_cell_is_never_touched() -> None:
     copy = a_copy({**LABELS, PREFIX + "cell": "lhr-1"})
     assert refusal_of(a_seen(copy))[0] is RefusalReason.OTHER_CELL
