@@ -45,6 +45,8 @@ _DRAWN: Final = {
     _TEMPLATE_GENERATION: "generation",
     "networkIP": "address",
 }
+# Conditions that are written before their gate opens: each gate that opens later adds a generation.
+_OF_GATES: Final = frozenset({"ReferencedDataReady"})
 _OBSERVED_TEMPLATE: Final = "observedTemplateGeneration"
 # Lists in which order has no meaning.
 _SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
@@ -84,7 +86,8 @@ class Canonicalizer:
 
     def value(self, raw: JsonValue, name: str = "", generation: int = 0) -> JsonValue:
         if isinstance(raw, dict):
-            kept = {key: value for key, value in raw.items() if key not in _DROPPED}
+            dropped = _DROPPED | _OBSERVED if str(raw.get("type")) in _OF_GATES else _DROPPED
+            kept = {key: value for key, value in raw.items() if key not in dropped}
             return {self.text(key): self.value(kept[key], key, generation) for key in sorted(kept)}
         if isinstance(raw, list):
             listed = [self.value(one, generation=generation) for one in raw]

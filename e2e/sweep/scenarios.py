@@ -103,6 +103,11 @@ class SweptWorld:
     def desired(self) -> Desired:
         return Desired(self.size.cities, self.size.replicas)
 
+    @property
+    def first_names(self) -> list[str]:
+        """The first Instance of each city: the next one waits until it is ready."""
+        return sorted(names_of(Desired(self.size.cities, 1)))
+
     async def until(self, goal: Callable[[], Awaitable[object]], limit: Limit = GOAL) -> None:
         await self.world.eventually(goal, limit)
 
@@ -223,7 +228,7 @@ async def quota_deny_grant(story: SweptWorld) -> None:
         await story.world.grant(0, project=project)
     await story.create()
     for project in story.projects:
-        await story.until(partial(_is_denied, project, sorted(names_of(story.desired))))
+        await story.until(partial(_is_denied, project, story.first_names))
     for project in story.projects:
         await story.world.grant(total, project=project)
     await story.runs(story.desired)
@@ -281,7 +286,7 @@ async def referenced_data(story: SweptWorld) -> None:
         wanted = a_workload("web", placed, template=_naming_template())
         await story.until(partial(project.create, wanted))
     for project in story.projects:
-        await story.until(partial(_waits_for_data, project, sorted(names_of(story.desired))))
+        await story.until(partial(_waits_for_data, project, story.first_names))
     story.begin_change()
     for project in story.projects:
         for source in (a_config_map(DATA_NAME), a_secret(DATA_NAME)):

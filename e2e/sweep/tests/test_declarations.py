@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compute_api_types.validation import Facts, Review, networks_to_review, review_workload
+from compute_api_types.wire import JsonObject, JsonValue
 from e2e.sweep.declarations import CITIES, MEANT, OMITTED, Declarer, list_paths, workload_schema
 from e2e.sweep.transitions import Chain, failing, find_missing, run_chain, slots_of
 from e2e.world.documents import a_document
@@ -45,7 +46,7 @@ def test_every_leaf_that_is_not_left_out_is_drawn_at_some_time() -> None:
     assert wanted - drawn == set()
 
 
-def _paths_of(value: object, path: str) -> set[str]:
+def _paths_of(value: JsonValue, path: str) -> set[str]:
     paths = {path} if path else set[str]()
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -57,10 +58,12 @@ def _paths_of(value: object, path: str) -> set[str]:
 
 
 def test_what_is_declared_and_not_shown_is_named_by_its_path() -> None:
-    declared = {"containers": [{"name": "web", "env": [{"name": "a", "value": "1"}]}]}
-    shown = {"containers": [{"name": "web", "env": [{"name": "a", "value": "1"}], "more": 1}]}
+    declared: JsonObject = {"containers": [{"name": "web", "env": [{"name": "a", "value": "1"}]}]}
+    shown: JsonObject = {
+        "containers": [{"name": "web", "env": [{"name": "a", "value": "1"}], "more": 1}]
+    }
     assert find_missing(declared, shown) == ""
-    lost = {"containers": [{"name": "web", "env": []}]}
+    lost: JsonObject = {"containers": [{"name": "web", "env": []}]}
     assert find_missing(declared, lost) == "spec.containers[0].env"
 
 

@@ -216,6 +216,42 @@ def gathering(own: int, observed: int) -> list[JsonObject]:
     ]
 
 
+def test_a_binding_that_is_collected_at_once_may_be_made_once_more_per_fault(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    binding = an_object("NetworkBinding", "ns-1/web-net-0")
+    collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+    for one, times in ((another_script, 1), (script, 2)):
+        for _ in range(times):
+            one.write("cell", "dfw-1", binding)
+            one.remove(collector, "dfw-1", binding)
+    script.fault()
+    assert update_summary(script.history, another_script.history) == []
+    script.write("cell", "dfw-1", binding)
+    script.wait(6)
+    script.remove(collector, "dfw-1", binding)
+    assert len(update_summary(script.history, another_script.history)) == 2
+
+
+def test_what_karmada_gathers_may_be_updated_as_often_as_the_deployments(
+    script: HistoryBuilder, another_script: HistoryBuilder
+) -> None:
+    gathering_kinds = (("ResourceBinding", "ns-1/web-workloaddeployment"), ("Work", "es/web-5f"))
+    for one, versions in ((another_script, 2), (script, 6)):
+        for number in range(versions):
+            status: JsonObject = {"n": number}
+            for plane in ("hub", "dfw-1") if number < 4 else ():
+                one.write("x", plane, an_object("WorkloadDeployment", "ns-1/web", status=status))
+            for kind, key in gathering_kinds:
+                one.write("karmada", "hub", an_object(kind, key, status=status))
+    script.fault()
+    assert update_summary(script.history, another_script.history) == []
+    for number in range(2):
+        script.write("karmada", "hub", an_object("Work", "es/web-5f", status={"again": number}))
+    (violation,) = update_summary(script.history, another_script.history)
+    assert violation.message.startswith("hub Work")
+
+
 def test_a_bucket_may_be_updated_as_often_as_its_claims(
     script: HistoryBuilder, another_script: HistoryBuilder
 ) -> None:
