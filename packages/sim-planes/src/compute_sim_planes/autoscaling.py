@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from compute_sim_planes.client.errors import ApiError
 from compute_sim_planes.client.reflector import list_and_watch
 from compute_sim_planes.client.rest import Client, Resource
 from compute_sim_planes.client.workqueue import NamespacedName, WorkQueue, namespaced_name
@@ -79,12 +80,15 @@ class Autoscalers:
         if existing is None or string_at(existing, "metadata", "deletionTimestamp"):
             return None
         target = string_at(existing, "spec", "scaleTargetRef", "name")
-        shown = await self._client.get(DEPLOYMENTS, target, key.namespace, subresource="scale")
+        try:
+            shown = await self._client.get(DEPLOYMENTS, target, key.namespace, subresource="scale")
+        except ApiError as failure:  # an object without a number
+            shown, why = None, failure.message
+        else:
+            why = "not found"
         if shown is None:
-            message = "the HPA controller was unable to get the target's current scale: not found"
-            await self._report(
-                existing, (Condition("AbleToScale", "False", "FailedGetScale", message),)
-            )
+            unable = Condition("AbleToScale", "False", "FailedGetScale", f"{_UNABLE}: {why}")
+            await self._report(existing, (unable,))
         else:
             await self._scale(existing, shown, target)
         return PERIOD
@@ -151,6 +155,7 @@ class Autoscalers:
             )
 
 
+_UNABLE: Final = "the HPA controller was unable to get the target's current scale"
 _ABLE: Final = "the HPA controller was able to get the target's current scale"
 _ACTIVE: Final = (
     "the HPA was able to successfully calculate a replica count from cpu resource utilization "

@@ -1,7 +1,8 @@
 """Handlers of the `scale` subresource: an object's number of replicas as `autoscaling/v1` Scale.
 
 An autoscaler reads and writes it without knowing the kind, and with a right to nothing else of the
-object.
+object. Without a number in the object a read is an internal error, and only a write that brings one
+is accepted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from compute_sim_planes.json_types import (
 )
 
 VERBS: Final = frozenset({"get", "patch", "update"})
+_NO_NUMBER: Final = -(2**31)
+"""The number that a patch of an object without one starts from, and must not leave."""
 _COPIED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _PATCHES: Final = {
     "application/merge-patch+json": merge_patch,
@@ -51,13 +54,18 @@ async def scale(call: ApiRequest, verb: str) -> Response:
         existing = call.state.store.get(call.kind.group_resource, call.namespace, call.name)
         if existing is None:
             raise api_errors.not_found(call.kind.group_resource, call.name)
-        shown = derive_scale(existing.decode_as(call.kind), paths)
-        return object_response(encode(shown))
+        document = existing.decode_as(call.kind)
+        if integer_at(document, *paths.replicas) is None:
+            raise api_errors.internal(f"the spec replicas field {_quoted(paths)} does not exist")
+        return object_response(encode(derive_scale(document, paths)))
     check_options(call, "PatchOptions" if verb == "patch" else "UpdateOptions")
     dry_run = is_dry_run(call.query.get("dryRun"), "UpdateOptions")
 
     def edit(existing: StoredObject, before: JsonObject) -> JsonObject:
-        wanted = _wanted(call, verb, derive_scale(before, paths))
+        shown = derive_scale(before, paths)
+        if integer_at(before, *paths.replicas) is None:
+            shown["spec"] = {"replicas": _NO_NUMBER}
+        wanted = _wanted(call, verb, shown)
         return _edited(call, paths, existing, before, wanted)
 
     raw = await storage_writes.update(call, edit, WriteOptions(call.field_manager, dry_run))
@@ -107,11 +115,17 @@ def _edited(
         raise api_errors.conflict(call.kind.group_resource, existing.name)
     replicas: JsonValue = value_at(wanted, "spec", "replicas")
     number = replicas if type(replicas) is int else 0
+    if number == _NO_NUMBER:
+        raise api_errors.bad_request(f"the spec replicas field {_quoted(paths)} cannot be empty")
     if number < 0:
         detail = "should be a non-negative integer"
         problem = field_problems.invalid("spec.replicas", number, detail)
         raise api_errors.invalid_kind("autoscaling", "Scale", existing.name, [problem])
     return storage_writes.shape(call, _with(before, paths.replicas, number), before)
+
+
+def _quoted(paths: ScalePaths) -> str:
+    return f'".{".".join(paths.replicas)}"'
 
 
 def _with(document: JsonObject, path: tuple[str, ...], value: int) -> JsonObject:
