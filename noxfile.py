@@ -194,6 +194,7 @@ def planes(session: nox.Session) -> None:
 # Contracts with bodies that run on real servers too; the others run on simulated planes alone.
 REAL_CONTRACTS: Final = (
     "packages/sim-planes/tests/contract",
+    "packages/operator-kit/tests/contract/test_kit_scale.py",
     "packages/quota-client/tests/contract/test_milo_contract.py",
 )
 # Most tests wait for a server: two workers, each with planes of its own, take half the time. More
