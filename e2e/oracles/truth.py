@@ -124,8 +124,12 @@ def _wrong_times(
 
 
 def _is_now(condition: JsonObject, moment: datetime) -> bool:
-    """Times on the wire are whole seconds: two changes within one second have the same time."""
-    return text_at(condition, "lastTransitionTime") == moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Times on the wire are whole seconds: two changes within one second have the same time. The
+    second may end between the decision and the commit.
+    """
+    seconds = (moment, moment - UNDER_WAY)
+    since = text_at(condition, "lastTransitionTime")
+    return since in {one.strftime("%Y-%m-%dT%H:%M:%SZ") for one in seconds}
 
 
 def _is_source(commit: Commit, layout: Layout) -> bool:

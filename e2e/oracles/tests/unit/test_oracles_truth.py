@@ -64,6 +64,16 @@ def test_a_time_that_moves_without_its_status_breaks_o10(script: HistoryBuilder)
     assert "moved its lastTransitionTime and kept its status" in message
 
 
+def test_two_changes_in_a_second_that_ends_before_the_second_commit_have_one_time(
+    script: HistoryBuilder,
+) -> None:
+    script.wait(0.2)
+    script.write("management", "acme", _workload())
+    script.wait(0.9)
+    script.write("management", "acme", _workload(status="False"))
+    assert _violations_of(script) == []
+
+
 def test_a_status_that_moves_without_its_time_breaks_o10(script: HistoryBuilder) -> None:
     script.write("management", "acme", _workload())
     script.wait(30)
