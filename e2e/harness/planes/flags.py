@@ -23,6 +23,8 @@ QUICK_CONTROLLERS: Final = (
     "--rate-limiter-qps=200",
 )
 QUICK_SCHEDULER: Final = ("--rate-limiter-max-delay=10s",)
+# Kubernetes evaluates every 15 s; a scenario waits for several evaluations.
+QUICK_AUTOSCALERS: Final = ("--horizontal-pod-autoscaler-sync-period=2s",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +143,24 @@ def _rights_from_root(settings: StackSettings, plane: str) -> tuple[str, ...]:
 
 
 def kube_controller_manager(
-    settings: StackSettings, plane: str, port: int, *, slot: NodeSlot | None = None
+    settings: StackSettings,
+    plane: str,
+    port: int,
+    *,
+    slot: NodeSlot | None = None,
+    has_autoscalers: bool = False,
 ) -> tuple[str, ...]:
     """Only the controllers that our objects need, unless pods run there."""
     pki = settings.run.pki
     # The last one fills the roles view, edit and admin.
     few = "--controllers=namespace,garbagecollector,serviceaccount-token,clusterrole-aggregation"
+    few = f"{few},horizontal-pod-autoscaler-controller" if has_autoscalers else few
     # Otherwise it creates a plugin folder outside the run folder.
     plugins = f"--flex-volume-plugin-dir={settings.run.path / 'tmp'}"
     return (
         *_serving(settings, plane, port),
         plugins if slot else few,
+        *(QUICK_AUTOSCALERS if has_autoscalers else ()),
         f"--service-account-private-key-file={pki('service-accounts.key')}",
         f"--root-ca-file={pki('ca.crt')}",
     )

@@ -25,6 +25,8 @@ RIGHTS_PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 TOKENS_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 # The audience of the management operator's token for the hub (deploy/management).
 HUB_AUDIENCE = "compute-hub"
+# Planes whose operator may make HorizontalPodAutoscalers.
+WITH_AUTOSCALERS = frozenset({Role.CELL, Role.SINGLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,13 @@ def prepare_plane(spec: PlaneSpec, runtime: StackRuntime, root_port: int | None)
         runtime.add(
             f"{spec.name}.kube-controller-manager",
             "kube-controller-manager",
-            flags.kube_controller_manager(runtime.settings, spec.name, own_port, slot=slot),
+            flags.kube_controller_manager(
+                runtime.settings,
+                spec.name,
+                own_port,
+                slot=slot,
+                has_autoscalers=spec.role in WITH_AUTOSCALERS,
+            ),
             probes.https_answers(runtime.health_of(own_port), "/healthz"),
         ),
     )

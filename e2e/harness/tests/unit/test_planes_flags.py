@@ -46,6 +46,14 @@ def test_no_controller_can_lose_a_lease(name: str) -> None:
     assert "--leader-elect=false" in COMMAND_LINES[name]
 
 
+def test_autoscalers_are_evaluated_where_a_cell_may_have_them_and_nowhere_else() -> None:
+    of_cell = flags.kube_controller_manager(GROUND, "dfw-1", 7000, has_autoscalers=True)
+    (controllers,) = (flag for flag in of_cell if flag.startswith("--controllers="))
+    assert controllers.endswith(",horizontal-pod-autoscaler-controller")
+    assert "--horizontal-pod-autoscaler-sync-period=2s" in of_cell
+    assert not any("autoscaler" in flag for flag in COMMAND_LINES["kube-controller-manager"])
+
+
 def test_plane_keeps_its_objects_under_its_own_prefix() -> None:
     assert "--etcd-prefix=/hub" in COMMAND_LINES["kube-apiserver"]
     assert "--etcd-prefix=/hub-clusters" in COMMAND_LINES["aggregated"]
