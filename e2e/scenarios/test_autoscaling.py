@@ -1,7 +1,7 @@
 """The number of instances follows the load in each city, decided there (autoscaling.md).
 
-A scenario writes `/scale` in the place of Kubernetes' controller of autoscalers, which runs in no
-test cell: what it writes, and with which right, is the same.
+A scenario sets a load. The number is written by the controller of autoscalers: Kubernetes' own on
+real planes, from the metrics of Pods, and a simulated one elsewhere.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+import yaml
 
-from compute_api_types.conditions import AUTOSCALING
+from compute_api_types.conditions import AUTOSCALING, AUTOSCALING_LIMITED, AUTOSCALING_READY
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     AUTOSCALER,
     DEPLOYMENT,
@@ -19,6 +21,7 @@ from e2e.world.scenario import (
     INSTANCE,
     SINGLE,
     WORKLOAD,
+    Cell,
     JsonObject,
     JsonValue,
     Needs,
@@ -28,8 +31,8 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
-    component_objects,
     condition_of,
+    generation_of,
     labels_of,
     number_at,
     object_at,
@@ -43,8 +46,10 @@ from e2e.world.scenario import (
 )
 
 WD: Final = "web-default-dfw"
-ROLE: Final = "autoscaling/cell/role.yaml"
+ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
 ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
+# A lower load is followed after ten seconds instead of a minute.
+QUICK: Final[JsonObject] = {"autoscaling": {"mode": "on", "scaleDownStabilization": "10s"}}
 NEEDS: Final = Needs(is_alone=True)
 AT_NIGHT: Final = replace(NEEDS, is_slow=True)
 CHAIN: Final = within(60, real=120)
@@ -63,15 +68,19 @@ def scaled(least: int, most: int | None = None, *metrics: JsonObject) -> JsonObj
     return placement
 
 
-async def switch_on(world: World) -> Plane:
-    """The role of the component, then the operator of the cell with autoscaling on."""
-    cell = await world.cell_of(DFW, world.project)
-    operator = world.operator_of(DFW)
+async def switch_on(world: World, cell: Cell = DFW, settings: JsonObject = QUICK) -> None:
+    """The role of the component, the operator of the cell with autoscaling on, and metrics."""
+    operator = world.operator_of(cell)
     await operator.stop()
-    for document in component_objects(ROLE):
-        await world.cell(DFW).apply(document)
-    await operator.start(ON)
-    return cell
+    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+        await world.cell(cell).apply(document)
+    await operator.start(settings)
+    await world.autoscalers.start_autoscalers(cell.name)
+
+
+async def open_cell(world: World, settings: JsonObject = QUICK) -> Plane:
+    await switch_on(world, settings=settings)
+    return await world.cell_of(DFW, world.project)
 
 
 async def rescale(world: World, placement: JsonObject) -> None:
@@ -79,9 +88,14 @@ async def rescale(world: World, placement: JsonObject) -> None:
     await world.project.patch(WORKLOAD, "web", {"spec": {"placements": entries}})
 
 
-async def load(cell: Plane, replicas: int) -> None:
-    """What the controller of autoscalers writes."""
-    await cell.patch(DEPLOYMENT, WD, {"spec": {"replicas": replicas}}, subresource="scale")
+def load(world: World, replicas: int, cell: Cell = DFW) -> None:
+    """From now on the load of the deployment asks for so many."""
+    world.autoscalers.set_load(cell.name, WD, replicas)
+
+
+async def asks_for(cell: Plane, replicas: int) -> None:
+    """The number of the autoscaler."""
+    assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == replicas
 
 
 async def runs(world: World, cell: Plane, replicas: int) -> None:
@@ -96,6 +110,12 @@ async def runs(world: World, cell: Plane, replicas: int) -> None:
     assert number_at(workload, "status", "readyReplicas") == replicas
 
 
+async def works(project: Plane) -> None:
+    """The autoscaler has read the number and the metrics of Pods."""
+    ready = condition_of(await project.get(WORKLOAD, "web"), "AutoscalingReady")
+    assert (ready.status, ready.reason) == ("True", "AutoscalersReady"), ready.message
+
+
 async def no_number(world: World) -> None:
     """Neither the project nor the hub ever held the number of the autoscaler."""
     for plane in (world.project, await world.hub_of(world.project)):
@@ -106,7 +126,7 @@ async def no_number(world: World) -> None:
 @pytest.mark.spec("AS-01", "AS-10")
 @scenario(AT_NIGHT)
 async def test_an_autoscaler_appears_follows_edits_and_goes(world: World) -> None:
-    cell = await switch_on(world)
+    cell = await open_cell(world, ON)
     await world.project.create(a_workload("web", scaled(2, 10)))
 
     async def appears() -> JsonObject:
@@ -133,10 +153,8 @@ async def test_an_autoscaler_appears_follows_edits_and_goes(world: World) -> Non
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 10)
     assert number_at(spec, "behavior", "scaleDown", "stabilizationWindowSeconds") == 60
 
-    async def starts() -> None:
-        assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 2
-
-    await world.eventually(starts, SOON)
+    await world.eventually(lambda: asks_for(cell, 2), SOON)
+    await world.eventually(lambda: works(world.project), CHAIN)
     await rescale(world, scaled(3, 12, MEMORY))
 
     async def follows() -> None:
@@ -171,27 +189,31 @@ async def test_an_autoscaler_appears_follows_edits_and_goes(world: World) -> Non
         )
 
     await world.eventually(is_refused, CHAIN)
-    assert await cell.get(AUTOSCALER, WD) == made
+    # Kubernetes writes the status of any autoscaler.
+    kept = await cell.get(AUTOSCALER, WD)
+    assert (uid_of(kept), kept["spec"]) == (uid_of(made), made["spec"])
+    assert generation_of(kept) == generation_of(made)
+    assert (labels_of(kept), owners_of(kept)) == ({}, [])
 
 
 @pytest.mark.spec("AS-02", "AS-03", "AS-04", "AS-09")
 @scenario(NEEDS)
 async def test_the_number_follows_the_load_also_without_the_hub(world: World) -> None:
-    cell = await switch_on(world)
+    cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(2, 6)))
     await world.eventually(lambda: runs(world, cell, 2), CHAIN)
-    await load(cell, 4)
+    load(world, 4)
     await world.eventually(lambda: runs(world, cell, 4), CHAIN)
     created = [text_at(one, "metadata", "creationTimestamp") for one in await cell.list(INSTANCE)]
     assert created == sorted(created)
     await world.cut_off(DFW)
-    await load(cell, 3)
+    load(world, 3)
 
     async def shrinks() -> None:
         assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(3)]
 
     await world.eventually(shrinks, CHAIN)
-    await load(cell, 5)
+    load(world, 5)
 
     async def grows() -> None:
         assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(5)]
@@ -200,42 +222,50 @@ async def test_the_number_follows_the_load_also_without_the_hub(world: World) ->
     await world.reconnect(DFW)
     await world.project.patch(WORKLOAD, "web", {"spec": {"template": a_template("1.1")}})
     await world.eventually(lambda: runs(world, cell, 5), within(180, real=300))
-    assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 5
+    await asks_for(cell, 5)
     await rescale(world, scaled(2, 3))
     await world.eventually(lambda: runs(world, cell, 3), CHAIN)
+
+    async def is_limited() -> None:
+        limited = condition_of(await world.project.get(WORKLOAD, "web"), "AutoscalingLimited")
+        assert (limited.status, limited.reason) == ("True", "TooManyReplicas")
+
+    await world.eventually(is_limited, CHAIN)
     await no_number(world)
 
 
 @pytest.mark.spec("AS-05")
 @scenario(AT_NIGHT)
 async def test_edits_from_the_hub_reset_no_number_and_lose_no_edit(world: World) -> None:
-    cell = await switch_on(world)
+    cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(2, 6)))
     await world.eventually(lambda: runs(world, cell, 2), CHAIN)
     for number in range(30):
         await world.project.patch(
             WORKLOAD, "web", {"spec": {"template": a_template(f"1.{number}")}}
         )
-        await load(cell, 3 + number % 3)
-        await world.sleep(0.3)
+        load(world, 3 + number % 3)
+        await world.sleep(4, real=1)
     await world.eventually(lambda: runs(world, cell, 5), within(240, real=300))
     last = await cell.get(DEPLOYMENT, WD)
     (container,) = objects_at(last, "spec", "template", "spec", "runtime", "sandbox", "containers")
     assert text_at(container, "image").endswith("1.29")
-    numbers = [value_at(one.object, "spec", "replicas") for one in cell.versions(DEPLOYMENT, WD)]
-    held = numbers[numbers.index(3) :]
-    assert None not in held, "Karmada took the number away"
-    assert 2 not in held
+    # 0: Karmada took the number away; 2 is the one before the first load.
+    numbers = [number_at(one.object, "spec", "replicas") for one in cell.versions(DEPLOYMENT, WD)]
+    held = numbers[next(at for at, number in enumerate(numbers) if number > 2) :]
+    assert min(held) > 2, numbers
+    assert len({*held}) > 1, "no number was written between the edits"
 
 
 @pytest.mark.spec("AS-06", "AS-07", "AS-08")
 @scenario(AT_NIGHT)
 async def test_switching_autoscaling_on_and_off_gives_nothing_up_too_early(world: World) -> None:
-    cell = await switch_on(world)
+    cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(5)))
     await world.eventually(lambda: runs(world, cell, 5), CHAIN)
     first = {uid_of(one) for one in await cell.list(INSTANCE)}
-    await load(cell, 9)  # a stray number: the deployment is not autoscaled
+    stray: JsonObject = {"spec": {"replicas": 9}}  # the deployment is not autoscaled
+    await cell.patch(DEPLOYMENT, WD, stray, subresource="scale")
     await rescale(world, scaled(1))
     await rescale(world, scaled(5))
     await world.eventually(lambda: runs(world, cell, 5), CHAIN)
@@ -245,15 +275,15 @@ async def test_switching_autoscaling_on_and_off_gives_nothing_up_too_early(world
     await rescale(world, scaled(2, 10))
 
     async def is_on() -> None:
-        assert number_at(await cell.get(DEPLOYMENT, WD), "spec", "replicas") == 5
+        await asks_for(cell, 5)
         for plane, kind, name in (
             (cell, DEPLOYMENT, WD),
             (world.project, DEPLOYMENT, WD),
             (world.project, WORKLOAD, "web"),
         ):
             document = await plane.get(kind, name)
-            for each in AUTOSCALING:
-                assert condition_of(document, each).status, (plane.name, each)
+            assert condition_of(document, AUTOSCALING_READY).status == "True", plane.name
+            assert condition_of(document, AUTOSCALING_LIMITED).status == "False", plane.name
 
     await world.eventually(is_on, CHAIN)
     assert {uid_of(one) for one in await cell.list(INSTANCE)} == first
@@ -285,10 +315,11 @@ def _placements(workload: JsonObject) -> list[JsonObject]:
 @pytest.mark.spec("AS-19")
 @scenario(AT_NIGHT)
 async def test_a_workload_that_scales_is_deleted_with_all_it_has(world: World) -> None:
-    cell = await switch_on(world)
+    cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(1, 5)))
     await world.eventually(lambda: runs(world, cell, 1), CHAIN)
-    await load(cell, 4)
+    load(world, 4)
+    await world.eventually(lambda: asks_for(cell, 4), CHAIN)
     await world.project.delete(WORKLOAD, "web")
 
     async def is_gone() -> None:
@@ -305,10 +336,10 @@ async def test_a_workload_that_scales_is_deleted_with_all_it_has(world: World) -
 @scenario(replace(AT_NIGHT, has_quota=True, has_own_projects=True))
 async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: World) -> None:
     await world.grant(3)
-    cell = await switch_on(world)
+    cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(2, 8)))
     await world.eventually(lambda: runs(world, cell, 2), CHAIN)
-    await load(cell, 8)
+    load(world, 8)
 
     async def waits() -> None:
         assert await cell.names(INSTANCE) == [f"{WD}-{n}" for n in range(4)]
@@ -319,7 +350,8 @@ async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: Wor
     await world.eventually(waits, CHAIN)
     await world.settle()
     await waits()
-    await load(cell, 3)
+    await asks_for(cell, 8)
+    load(world, 3)
     await world.eventually(lambda: runs(world, cell, 3), CHAIN)
 
 
@@ -328,18 +360,11 @@ async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: Wor
     replace(AT_NIGHT, cells=(SINGLE,), has_networking=False, is_single=True),
 )
 async def test_the_workload_of_a_single_cluster_keeps_the_number(world: World) -> None:
-    project, operator = world.project, world.operator_of(SINGLE)
-    await operator.stop()
-    for document in component_objects(ROLE):
-        await project.apply(document)
-    await operator.start(ON)
+    project = world.project
+    await switch_on(world, SINGLE)
     await project.create(a_workload("web", scaled(1, 5)))
-
-    async def starts() -> None:
-        assert number_at(await project.get(DEPLOYMENT, WD), "spec", "replicas") == 1
-
-    await world.eventually(starts, CHAIN)
-    await load(project, 3)
+    await world.eventually(lambda: asks_for(project, 1), CHAIN)
+    load(world, 3, SINGLE)
 
     async def follows() -> None:
         deployment = await project.get(DEPLOYMENT, WD)

@@ -324,10 +324,12 @@ class HasPods(Protocol):
 
 @runtime_checkable
 class HasAutoscalers(Protocol):
-    """Operations of backends that simulate the controller of HorizontalPodAutoscalers."""
+    """Operations of backends on which a controller of HorizontalPodAutoscalers scales by a load
+    that a scenario sets.
+    """
 
-    def start_autoscalers(self, cell: str) -> None:
-        """Starts it in a cell; without it, a scenario writes `/scale` in its place."""
+    async def start_autoscalers(self, cell: str) -> None:
+        """Gives a cell metrics of Pods; without it, no autoscaler there moves a number."""
         ...
 
     def set_load(self, cell: str, deployment: str, replicas: int) -> None:

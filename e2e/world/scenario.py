@@ -239,9 +239,9 @@ class World:
 
     @property
     def autoscalers(self) -> HasAutoscalers:
-        """Load and metrics, on backends that simulate the controller of autoscalers."""
+        """Load and metrics of Pods, on backends where a controller of autoscalers reads them."""
         if not isinstance(self.backend, HasAutoscalers):
-            raise LookupError(f"autoscalers are not simulated on {self.backend.name!r}")
+            raise LookupError(f"no load can be set on {self.backend.name!r}")
         return self.backend
 
     @property

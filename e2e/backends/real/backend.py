@@ -17,6 +17,7 @@ from typing import Final
 import orjson
 
 from compute_api_types.wire import JsonObject
+from e2e.backends.pod_metrics.definition import a_definition
 from e2e.backends.real.auditing import AuditEntry
 from e2e.backends.real.decommissioning import run_decommission
 from e2e.backends.real.diagnosing import run_diagnosis
@@ -155,6 +156,7 @@ class RealBackend:
     async def _restore(self) -> None:
         environment = self.environment
         await environment.background_loop.do(environment.links.heal_all())
+        await environment.background_loop.do(environment.external.stop_pod_metrics())
         await self.resume_quota()
         for replicas in environment.replicas.values():
             replicas.thaw()
@@ -363,6 +365,25 @@ class RealBackend:
 
     def running(self, cell: str) -> frozenset[str]:
         return frozenset(self.environment.external.providers[cell].pods)
+
+    async def start_autoscalers(self, cell: str) -> None:
+        """The controller itself runs in every cell; without metrics it moves no number."""
+        self._act()
+        server = self.environment.planes.plane(cell)
+        async with server.client() as client:
+            await install_crds(client, [a_definition()], server.runtime)
+        await self.environment.background_loop.do(self._start_pod_metrics(cell))
+
+    async def _start_pod_metrics(self, cell: str) -> None:
+        self.environment.external.start_pod_metrics(cell)
+
+    def set_load(self, cell: str, deployment: str, replicas: int) -> None:
+        self._act()
+        self.environment.external.pod_metrics[cell].loads[deployment] = replicas
+
+    def set_pod_metrics(self, cell: str, *, is_up: bool) -> None:
+        self._act()
+        self.environment.external.pod_metrics[cell].has_metrics = is_up
 
     async def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self._act()

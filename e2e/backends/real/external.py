@@ -1,4 +1,4 @@
-"""Provider and NSO of sim-planes in the cells of a real stack, over HTTP.
+"""Provider and NSO of sim-planes in the cells of a real stack, over HTTP, and metrics of Pods.
 
 Each has its own identity, so that audit logs attribute its writes to it and not to an operator.
 Milo and Karmada are processes of the stack.
@@ -20,6 +20,7 @@ from compute_sim_planes.pod_life import ProviderOptions
 from compute_sim_planes.provider import Provider
 from compute_sim_planes.time.sources import SystemClock
 from e2e.backends.network_delivery import NetworkDelivery
+from e2e.backends.pod_metrics.publisher import PodMetricsPublisher
 from e2e.harness.planes.identities import Identity
 from e2e.harness.stack.stack import RealPlanes
 from e2e.world.documents import NETWORK_NAME
@@ -28,7 +29,8 @@ from e2e.world.port import NetworkOptions
 PROVIDER: Final = Identity("provider", ("system:masters",))
 NSO: Final = Identity("nso", ("system:masters",))
 RECORDER: Final = Identity("recorder", ("system:masters",))
-IDENTITIES: Final = (PROVIDER, NSO, RECORDER)
+POD_METRICS: Final = Identity("pod-metrics", ("system:masters",))
+IDENTITIES: Final = (PROVIDER, NSO, RECORDER, POD_METRICS)
 # NSO's own retry interval for a binding that had no ready context.
 NETWORK_RETRY: Final = NsoOptions().binding_retry
 
@@ -70,6 +72,7 @@ class RealExternalControllers:
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self.providers: dict[str, Provider] = {}
         self.networks: dict[str, NetworkServices] = {}
+        self.pod_metrics: dict[str, PodMetricsPublisher] = {}
 
     def start_provider(self, cell: str) -> None:
         provider = Provider(self._clients.of(cell, PROVIDER), self._clock, self._options)
@@ -86,6 +89,19 @@ class RealExternalControllers:
     async def stop_networking(self, cell: str) -> None:
         self.networks.pop(cell, None)
         await self._end(f"NSO of {cell}")
+
+    def start_pod_metrics(self, cell: str) -> None:
+        """Of a cell that serves the kind; without a simulated provider, containers run there."""
+        client = self._clients.of(cell, POD_METRICS)
+        has_kubelets = cell not in self.providers
+        publisher = PodMetricsPublisher(client, self._clock, has_kubelets=has_kubelets)
+        self.pod_metrics[cell] = publisher
+        self._start(f"Pod metrics of {cell}", publisher.run())
+
+    async def stop_pod_metrics(self) -> None:
+        for cell in tuple(self.pod_metrics):
+            del self.pod_metrics[cell]
+            await self._end(f"Pod metrics of {cell}")
 
     def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self.networks[cell].options = self._nso_options(options)

@@ -349,7 +349,7 @@ class SimBackend:
     def running(self, cell: str) -> frozenset[str]:
         return frozenset(self.external.providers[cell].pods)
 
-    def start_autoscalers(self, cell: str) -> None:
+    async def start_autoscalers(self, cell: str) -> None:
         self._act()
         self.external.start_autoscalers(cell)
 

@@ -42,7 +42,7 @@ async def _start(world: World) -> Plane:
     for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
         await world.cell(DFW).apply(document)
     await operator.start(ON)
-    world.autoscalers.start_autoscalers(DFW.name)
+    await world.autoscalers.start_autoscalers(DFW.name)
     await world.project.create(a_workload("web", _scaled(2, 6)))
     return await world.cell_of(DFW, world.project)
 
