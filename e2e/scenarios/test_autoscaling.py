@@ -10,10 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-import yaml
 
 from compute_api_types.conditions import AUTOSCALING, AUTOSCALING_LIMITED, AUTOSCALING_READY
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     AUTOSCALER,
     DEPLOYMENT,
@@ -34,6 +32,7 @@ from e2e.world.scenario import (
     condition_of,
     generation_of,
     labels_of,
+    load_component,
     number_at,
     object_at,
     objects_at,
@@ -46,7 +45,7 @@ from e2e.world.scenario import (
 )
 
 WD: Final = "web-default-dfw"
-ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
+COMPONENT: Final = "autoscaling/cell"
 ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
 # A lower load is followed after ten seconds instead of a minute.
 QUICK: Final[JsonObject] = {"autoscaling": {"mode": "on", "scaleDownStabilization": "10s"}}
@@ -72,7 +71,7 @@ async def switch_on(world: World, cell: Cell = DFW, settings: JsonObject = QUICK
     """The role of the component, the operator of the cell with autoscaling on, and metrics."""
     operator = world.operator_of(cell)
     await operator.stop()
-    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
+    for document in load_component(COMPONENT):
         await world.cell(cell).apply(document)
     await operator.start(settings)
     await world.autoscalers.start_autoscalers(cell.name)
@@ -204,6 +203,9 @@ async def test_the_number_follows_the_load_also_without_the_hub(world: World) ->
     await world.eventually(lambda: runs(world, cell, 2), CHAIN)
     load(world, 4)
     await world.eventually(lambda: runs(world, cell, 4), CHAIN)
+    load(world, 5)
+    # Later, while the project is away, no slot can have a new claim.
+    await world.eventually(lambda: runs(world, cell, 5), CHAIN)
     created = [text_at(one, "metadata", "creationTimestamp") for one in await cell.list(INSTANCE)]
     assert created == sorted(created)
     await world.cut_off(DFW)

@@ -22,7 +22,7 @@ from datetime import timedelta
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from compute_api_types.wire import JsonObject, JsonValue
-from e2e.world.components import component_objects
+from e2e.world.components import load_component
 from e2e.world.documents import (
     IMAGE,
     a_bare_deployment,
@@ -42,7 +42,6 @@ from e2e.world.kinds import (
     BUCKET,
     CLAIM,
     CLUSTER,
-    CLUSTER_POLICY,
     CONFIG_MAP,
     DEFINITION,
     DEPLOYMENT,
@@ -121,7 +120,6 @@ __all__ = [
     "BUCKET",
     "CLAIM",
     "CLUSTER",
-    "CLUSTER_POLICY",
     "CONFIG_MAP",
     "DEFINITION",
     "DELETING",
@@ -177,7 +175,6 @@ __all__ = [
     "a_workload",
     "an_instance",
     "annotations_of",
-    "component_objects",
     "condition_of",
     "counters_of",
     "finalizers_of",
@@ -185,6 +182,7 @@ __all__ = [
     "generation_of",
     "is_deleting",
     "labels_of",
+    "load_component",
     "merge_of",
     "name_of",
     "name_provider",
