@@ -23,6 +23,7 @@ SECONDS = pytest.StashKey[dict[str, float]]()
 USE = pytest.StashKey[tuple[str, ...]]()
 # Backends that run operators as pods.
 WITH_PODS: Final = frozenset({"in-cluster", "kind"})
+OF_PODS: Final = frozenset({"test_pods.py", "test_pod_provider.py", "test_pod_autoscaling.py"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,10 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Scenarios about pods run only on backends with pods."""
-    if (
-        collection_path.name in {"test_pods.py", "test_pod_provider.py"}
-        and config.getoption("--planes") not in WITH_PODS
-    ):
+    if collection_path.name in OF_PODS and config.getoption("--planes") not in WITH_PODS:
         return True
     return None
 

@@ -309,8 +309,14 @@ class HasPods(Protocol):
 
     async def rotate_tokens(self, operator: str) -> None: ...
 
-    async def ask(self, address: str) -> str:
-        """What a container of an Instance answers by HTTP; empty where none answers."""
+    async def ask(self, address: str, path: str = "/") -> str:
+        """What a container of an Instance answers by HTTP; empty where none answers. It uses all
+        of its CPU from `/burn` until `/rest`.
+        """
+        ...
+
+    async def measure_pods(self, cell: str) -> None:
+        """Serves what the containers of a cell use as metrics of their Pods."""
         ...
 
     async def kill_container(self, cell: str, container: str) -> None:

@@ -84,8 +84,16 @@ class PodBackend(RealBackend):
             disruptions.expire_token(self._of(operator), plane)
         )
 
-    async def ask(self, address: str) -> str:
-        return await ask(address)
+    async def ask(self, address: str, path: str = "/") -> str:
+        return await ask(address, path)
+
+    async def measure_pods(self, cell: str) -> None:
+        self._act()
+        await self.install_pod_metrics(cell)
+        await self.environment.background_loop.do(self._start_scraper(cell))
+
+    async def _start_scraper(self, cell: str) -> None:
+        self.environment.external.start_scraper(cell)
 
     async def kill_container(self, cell: str, container: str) -> None:
         self.last_act = self.now()

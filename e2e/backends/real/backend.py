@@ -369,10 +369,13 @@ class RealBackend:
     async def start_autoscalers(self, cell: str) -> None:
         """The controller itself runs in every cell; without metrics it moves no number."""
         self._act()
+        await self.install_pod_metrics(cell)
+        await self.environment.background_loop.do(self._start_pod_metrics(cell))
+
+    async def install_pod_metrics(self, cell: str) -> None:
         server = self.environment.planes.plane(cell)
         async with server.client() as client:
             await install_crds(client, [a_definition()], server.runtime)
-        await self.environment.background_loop.do(self._start_pod_metrics(cell))
 
     async def _start_pod_metrics(self, cell: str) -> None:
         self.environment.external.start_pod_metrics(cell)

@@ -21,6 +21,7 @@ from compute_sim_planes.provider import Provider
 from compute_sim_planes.time.sources import SystemClock
 from e2e.backends.network_delivery import NetworkDelivery
 from e2e.backends.pod_metrics.publisher import PodMetricsPublisher
+from e2e.backends.pod_metrics.scraper import KubeletScraper
 from e2e.harness.planes.identities import Identity
 from e2e.harness.stack.stack import RealPlanes
 from e2e.world.documents import NETWORK_NAME
@@ -45,11 +46,14 @@ class Clients:
         self._open: list[HttpTransport] = []
 
     def of(self, plane: str, user: Identity) -> Client:
+        return Client(self.transport_of(plane, user), manager=user.user)
+
+    def transport_of(self, plane: str, user: Identity) -> HttpTransport:
         endpoint = self._planes.plane(plane).endpoint(user.user)
         token = endpoint.token.token if endpoint.token else ""
         transport = HttpTransport(endpoint.server, token=token, context=self._trusted)
         self._open.append(transport)
-        return Client(transport, manager=user.user)
+        return transport
 
     async def close(self) -> None:
         for transport in self._open:
@@ -98,10 +102,18 @@ class RealExternalControllers:
         self.pod_metrics[cell] = publisher
         self._start(f"Pod metrics of {cell}", publisher.run())
 
+    def start_scraper(self, cell: str) -> None:
+        """The metrics of the node of a cell, which has its name."""
+        transport = self._clients.transport_of(cell, POD_METRICS)
+        client = self._clients.of(cell, POD_METRICS)
+        scraper = KubeletScraper(transport, client, cell)
+        self._start(f"Pod metrics of {cell}", scraper.run())
+
     async def stop_pod_metrics(self) -> None:
-        for cell in tuple(self.pod_metrics):
-            del self.pod_metrics[cell]
-            await self._end(f"Pod metrics of {cell}")
+        self.pod_metrics.clear()
+        for name in tuple(self._tasks):
+            if name.startswith("Pod metrics of "):
+                await self._end(name)
 
     def set_networking(self, cell: str, options: NetworkOptions) -> None:
         self.networks[cell].options = self._nso_options(options)

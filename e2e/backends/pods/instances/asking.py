@@ -12,13 +12,14 @@ PATIENCE: Final = timedelta(seconds=2)
 OK: Final = b"HTTP/1.1 200 "
 
 
-async def ask(address: str) -> str:
+async def ask(address: str, path: str = "/") -> str:
     """The body of the answer; empty where nothing answers."""
     try:
         async with asyncio.timeout(PATIENCE.total_seconds()):
             reader, writer = await asyncio.open_connection(address, PORT)
             try:
-                writer.write(b"GET / HTTP/1.1\r\nHost: instance\r\nConnection: close\r\n\r\n")
+                request = f"GET {path} HTTP/1.1\r\nHost: instance\r\nConnection: close\r\n\r\n"
+                writer.write(request.encode())
                 answer = await reader.read()
             finally:
                 writer.close()
