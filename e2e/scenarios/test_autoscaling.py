@@ -304,6 +304,21 @@ async def test_switching_autoscaling_on_and_off_gives_nothing_up_too_early(world
     await no_number(world)
 
 
+@pytest.mark.spec("AS-07")
+@scenario(AT_NIGHT)
+async def test_switched_on_with_a_new_image_it_starts_from_what_ran(world: World) -> None:
+    cell = await open_cell(world)
+    await world.project.create(a_workload("web", scaled(4)))
+    await world.eventually(lambda: runs(world, cell, 4), CHAIN)
+    entries: list[JsonValue] = [scaled(2, 10)]
+    change: JsonObject = {"spec": {"placements": entries, "template": a_template("1.1")}}
+    await world.project.patch(WORKLOAD, "web", change)
+    await world.eventually(lambda: works(world.project), CHAIN)
+    await world.eventually(lambda: runs(world, cell, 4), CHAIN)
+    numbers = [number_at(one.object, "spec", "replicas") for one in cell.versions(DEPLOYMENT, WD)]
+    assert {*numbers} == {0, 4}, numbers
+
+
 def _without_conditions(document: JsonObject) -> bool:
     return not {text_at(one, "type") for one in objects_at(document, "status", "conditions")} & {
         *AUTOSCALING
