@@ -215,7 +215,8 @@ def cluster(session: nox.Session) -> None:
     session.run("python", "-m", "e2e.harness", "build", "--judges")
     tool(session, "rendered", "--check")
     asked = [argument for argument in session.posargs if argument != "--soak"]
-    folders = (*REAL_CONTRACTS, "e2e/harness/tests/cluster", *tests_of("cluster"))
+    ours = ("e2e/harness/tests/cluster", "e2e/backends/tests/cluster")
+    folders = (*REAL_CONTRACTS, *ours, *tests_of("cluster"))
     session.run("pytest", "--planes", "real", *TWO_STACKS, *folders, *asked)
     # Played on simulated planes, and judged by what was built with the real ones.
     session.run("pytest", *SIDE_BY_SIDE, "e2e/deploy_checks/monitoring/tests/cluster", *asked)
