@@ -12,7 +12,7 @@ installing.py       applies deploy/ to every plane and issues credentials
 replicas.py         operators as processes: started, stopped, killed, frozen, restarted
 programs.py         the operators' executables: of this environment, or of wheels built for the run
 links.py            links between operators and planes, which a scenario cuts or slows
-external.py         provider and NSO in the cells
+external.py         provider, NSO and metrics of Pods in the cells
 recording.py        every version of every object, recorded by watches
 auditing.py         requests to planes, read from their audit logs
 oracles.py          the oracles of `docs/spec/faults.md` 5
