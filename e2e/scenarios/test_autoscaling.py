@@ -246,7 +246,7 @@ async def test_edits_from_the_hub_reset_no_number_and_lose_no_edit(world: World)
         await world.project.patch(
             WORKLOAD, "web", {"spec": {"template": a_template(f"1.{number}")}}
         )
-        load(world, 3 + number % 3)
+        load(world, 3 + number // 10)
         await world.sleep(4, real=1)
     await world.eventually(lambda: runs(world, cell, 5), within(240, real=300))
     last = await cell.get(DEPLOYMENT, WD)
@@ -367,7 +367,9 @@ async def test_growth_under_short_quota_stops_at_one_waiting_instance(world: Wor
     await world.eventually(waits, CHAIN)
     await world.settle()
     await waits()
-    await asks_for(cell, 8)
+    # A rise of more than four takes a controller two periods of 15 s.
+    await world.eventually(lambda: asks_for(cell, 8), CHAIN)
+    await waits()
     load(world, 3)
     await world.eventually(lambda: runs(world, cell, 3), CHAIN)
 
