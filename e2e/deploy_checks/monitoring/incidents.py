@@ -458,7 +458,7 @@ async def autoscalers_have_no_metrics(world: World) -> None:
     for document in yaml.safe_load_all(AUTOSCALING_ROLE.read_text("utf-8")):
         await world.cell(DFW).apply(document)
     await operator.start({"autoscaling": {"mode": "on"}})
-    world.autoscalers.start_autoscalers(DFW.name)
+    await world.autoscalers.start_autoscalers(DFW.name)
     scaled = a_bare_deployment(WD, "DFW", replicas=1)
     metric: JsonObject = {"resource": {"name": "cpu", "target": {"averageUtilization": 60}}}
     object_at(scaled, "spec", "scaleSettings").update({"maxReplicas": 3, "metrics": [metric]})
