@@ -36,11 +36,11 @@ from e2e.world.scenario import (
     a_template,
     a_workload,
     annotations_of,
-    component_objects,
     condition_of,
     gates_of,
     generation_of,
     labels_of,
+    load_component,
     number_at,
     object_at,
     objects_at,
@@ -52,8 +52,6 @@ from e2e.world.scenario import (
 )
 
 NAME: Final = "web-default-dfw-0"
-COMPONENT: Final = "referenced-data"
-ROLE: Final = f"{COMPONENT}/cell/role.yaml"
 VALUE: Final = base64.b64encode(b"a password").decode()
 ON: Final[JsonObject] = {"referencedData": "on"}
 ONE_CLUSTER: Final = Needs(
@@ -76,20 +74,19 @@ def a_config_map(name: str, value: str = "1") -> JsonObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-async def apply_file(plane: Plane, file: str) -> None:
-    for document in component_objects(file):
+async def add_component(plane: Plane, part: str) -> None:
+    for document in load_component(f"referenced-data/{part}"):
         await plane.apply(document)
 
 
 async def deliver_data(world: World) -> None:
     """The components, and both operators with `referencedData: on`; management first."""
-    await apply_file(world.root, f"{COMPONENT}/project/role.yaml")
-    await apply_file(world.hub, f"{COMPONENT}/hub/role.yaml")
-    await apply_file(world.hub, f"{COMPONENT}/hub/compute-companions.yaml")
+    await add_component(world.root, "project")
+    await add_component(world.hub, "hub")
     await world.management.stop()
     await world.management.start(ON)
     for cell in world.needs.cells:
-        await apply_file(world.cell(cell), ROLE)
+        await add_component(world.cell(cell), "cell")
         await world.operator_of(cell).stop()
         await world.operator_of(cell).start(ON)
 
@@ -132,7 +129,7 @@ def naming(*secrets: str, tag: str = "1.0", config_map: str = "") -> JsonObject:
 async def test_an_instance_of_a_single_cluster_waits_for_its_secret(world: World) -> None:
     project, operator = world.project, world.operator_of(SINGLE)
     await operator.stop()
-    await apply_file(project, ROLE)
+    await add_component(project, "cell")
     await operator.start(ON)
     workload = a_workload("web")
     spec = workload["spec"]

@@ -6,49 +6,38 @@ install page has it; a story that skipped this would sweep an operator that wait
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-import yaml
-
 from compute_api_types.wire import JsonObject
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.handles import Plane
-from e2e.world.scenario import World
+from e2e.world.scenario import World, load_component
 
-DATA: Final = DEPLOY / "components/referenced-data"
-AUTOSCALING: Final = DEPLOY / "components/autoscaling"
 DATA_ON: Final[JsonObject] = {"referencedData": "on"}
 AUTOSCALING_ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
 
 
 async def deliver_data(world: World) -> None:
     """Referenced data in both operators; management first."""
-    await _apply(world.root, DATA / "project/role.yaml")
-    await _apply(world.hub, DATA / "hub/role.yaml")
-    await _apply(world.hub, DATA / "hub/compute-companions.yaml")
+    await _add(world.root, "referenced-data/project")
+    await _add(world.hub, "referenced-data/hub")
     await world.management.stop()
     await world.management.start(DATA_ON)
-    await _restart_cells(world, DATA / "cell/role.yaml", DATA_ON)
+    await _restart_cells(world, "referenced-data/cell", DATA_ON)
 
 
 async def autoscale(world: World) -> None:
     """Autoscaling in the operators of all cells."""
-    await _restart_cells(world, AUTOSCALING / "cell/role.yaml", AUTOSCALING_ON)
+    await _restart_cells(world, "autoscaling/cell", AUTOSCALING_ON)
 
 
-async def _restart_cells(world: World, role: Path, settings: JsonObject) -> None:
+async def _restart_cells(world: World, component: str, settings: JsonObject) -> None:
     for cell in world.needs.cells:
-        await _apply(world.cell(cell), role)
+        await _add(world.cell(cell), component)
         operator = world.operator_of(cell)
         await operator.stop()
         await operator.start(settings)
 
 
-async def _apply(plane: Plane, path: Path) -> None:
-    for document in _read(path):
+async def _add(plane: Plane, component: str) -> None:
+    for document in load_component(component):
         await plane.apply(document)
-
-
-def _read(path: Path) -> list[JsonObject]:
-    return [*yaml.safe_load_all(path.read_text("utf-8"))]
