@@ -481,6 +481,7 @@ def catalogue() -> dict[str, SweptScenario]:
                 projects=size.workloads,
                 cells=tuple(CELLS[city] for city in cities),
                 has_quota=True,
+                reads_data=telling is referenced_data,
             )
             swept = _swept(f"{name}-{size.title}", needs, telling, size)
             scenarios[swept.name] = replace(swept, is_paced=name not in UNPACED)

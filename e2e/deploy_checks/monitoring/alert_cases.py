@@ -19,6 +19,7 @@ from e2e.world.scenario import DFW, MANAGEMENT, ORD, Needs, World
 
 QUOTA: Final = Needs(has_quota=True)
 BOTH: Final = Needs(cells=(DFW, ORD), has_quota=True)
+WITH_DATA: Final = Needs(has_quota=True, reads_data=True)
 
 ALERT_CASES: Final = (
     AlertCase(incidents.a_day_without_trouble, BOTH),
@@ -186,7 +187,7 @@ ALERT_CASES: Final = (
     ),
     AlertCase(
         incidents.karmada_distributes_no_dependencies,
-        QUOTA,
+        WITH_DATA,
         {
             MANAGEMENT: fired("ComputeDependenciesNotPropagated critical"),
             DFW.name: fired("ComputeReferencedDataStuck warning"),
@@ -194,7 +195,7 @@ ALERT_CASES: Final = (
     ),
     AlertCase(
         incidents.a_cell_refuses_the_copies,
-        QUOTA,
+        WITH_DATA,
         {DFW.name: fired("ComputeReferencedDataStuck warning")},
     ),
     AlertCase(

@@ -43,7 +43,7 @@ from e2e.world.scenario import World, within
 
 COMPONENT: Final = DEPLOY / "components/referenced-data"
 ON: Final[JsonObject] = {"referencedData": "on"}
-NEEDS: Final = Needs(cells=(DFW, ORD), has_quota=True)
+NEEDS: Final = Needs(cells=(DFW, ORD), has_quota=True, reads_data=True)
 
 
 class TracedReconciles(ReconcileTrace):
