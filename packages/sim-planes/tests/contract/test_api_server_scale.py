@@ -174,13 +174,6 @@ async def test_a_json_patch_of_a_scale_tests_the_uid_and_sets_the_number(
     assert after["spec"] == {**object_at(before, "spec"), "replicas": 6}
 
 
-async def test_a_number_that_is_there_already_is_no_change(api: Api, scaled: str) -> None:
-    before = (await api.get(scaled)).expect(200)
-    written = (await api.merge(f"{scaled}/scale", {"spec": {"replicas": 3}})).expect(200)
-    assert version_of(written) == version_of(before)
-    assert (await api.get(scaled)).expect(200) == before
-
-
 async def test_a_number_below_nought_is_refused(api: Api, scaled: str) -> None:
     refused = await api.merge(f"{scaled}/scale", {"spec": {"replicas": -1}})
     assert (refused.status, refused.reason) == (422, "Invalid")
