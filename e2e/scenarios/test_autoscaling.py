@@ -49,8 +49,7 @@ COMPONENT: Final = "autoscaling/cell"
 ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
 # A lower load is followed after ten seconds instead of a minute.
 QUICK: Final[JsonObject] = {"autoscaling": {"mode": "on", "scaleDownStabilization": "10s"}}
-NEEDS: Final = Needs(is_alone=True)
-AT_NIGHT: Final = replace(NEEDS, is_slow=True)
+AT_NIGHT: Final = Needs(is_alone=True, is_slow=True)
 CHAIN: Final = within(60, real=120)
 SOON: Final = within(20, real=40)
 CPU: Final[JsonObject] = {"resource": {"name": "cpu", "target": {"averageUtilization": 60}}}
@@ -196,7 +195,7 @@ async def test_an_autoscaler_appears_follows_edits_and_goes(world: World) -> Non
 
 
 @pytest.mark.spec("AS-02", "AS-03", "AS-04", "AS-09")
-@scenario(NEEDS)
+@scenario(AT_NIGHT)
 async def test_the_number_follows_the_load_also_without_the_hub(world: World) -> None:
     cell = await open_cell(world)
     await world.project.create(a_workload("web", scaled(2, 6)))
