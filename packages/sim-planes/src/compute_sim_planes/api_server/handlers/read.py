@@ -79,17 +79,22 @@ def _continue_page(
     if start.revision == 0:
         present = Continuation(call.state.store.revision, start.after)
         return _page(bucket, selection, present, limit)
-    call.state.store.compact_by_age()
-    if start.revision <= call.state.store.compacted:
+    if not _is_readable(call, start.revision):
         fresh = Continuation(0, start.after).token()
         raise api_errors.expired(api_errors.STALE_CONTINUE, continue_token=fresh)
     return _page(bucket, selection, start, limit, exact=True)
 
 
-def _check_not_compacted(call: ApiRequest, version: int) -> None:
+def _is_readable(call: ApiRequest, version: int) -> bool:
+    """Whether the state at a version is still known. As in etcd, the version that was compacted is
+    one of those: a plane without writes is compacted through the present, and its lists continue.
+    """
     call.state.store.compact_by_age()
-    compacted = call.state.store.compacted
-    if version <= compacted:
+    return version >= call.state.store.compacted
+
+
+def _check_not_compacted(call: ApiRequest, version: int) -> None:
+    if not _is_readable(call, version):
         raise api_errors.expired("The resourceVersion for the provided list is too old.")
 
 
