@@ -189,6 +189,28 @@ async def test_a_page_that_is_too_large_is_asked_for_again_smaller_and_at_once()
     await ground.planes.close()
 
 
+@pytest.mark.fault("B6")
+async def test_a_list_that_expires_half_way_begins_again_at_a_bounded_rate() -> None:
+    expires = True
+
+    def answer(_: int, query: Mapping[str, list[str]]) -> ScriptedResponse:
+        if "continue" not in query:
+            return a_page("first", token="second")  # noqa: S106 - a place in a list
+        return ScriptedResponse(410, b"{}") if expires else a_page("last")
+
+    server = Answering(answer)
+    ground = Ground(alpha=server)
+    engaged = ground.engage("alpha")
+    await ground.pass_time(timedelta(minutes=5))
+    assert not engaged.is_synced
+    assert server.asked <= 2 * (7 + 300 / 30)  # seven lists until the back-off is at its most
+    expires = False
+    await ground.pass_time(timedelta(seconds=40))
+    assert engaged.is_synced
+    assert len(engaged.stores[A_KIND]) == 2
+    await ground.planes.close()
+
+
 @pytest.mark.spec("AT-02")
 async def test_a_guard_that_lists_gives_up_too() -> None:
     endless = Answering(lambda _asked, _query: a_page(token="the same"))  # noqa: S106 - a place in a list

@@ -132,7 +132,7 @@ class Reflector:
         while True:
             page = await self._page(token)
             if isinstance(page, Expired):
-                self._count_restart("410")
+                await self._back_off_from_expired_list()
                 return _Step.LIST
             if isinstance(page, NotServed):
                 await self._mark_unserved()
@@ -193,6 +193,15 @@ class Reflector:
         self.attempted.set()
         if not was_synced:
             self._deps.on_synced()
+
+    async def _back_off_from_expired_list(self) -> None:
+        """Pauses before the list begins again: a server that compacts faster than it is listed
+        would be listed in a hot loop.
+        """
+        self._count_restart("410")
+        self.attempted.set()
+        self._failures += 1
+        await self._sleep(PLANE_BACKOFF.delay(self._failures, self._deps.random.random()))
 
     async def _mark_unserved(self) -> None:
         was_known = self.store.serving is ServingState.NOT_SERVED
