@@ -456,6 +456,38 @@ def test_a_secret_that_may_not_be_read_is_an_error_until_it_may() -> None:
     play_data(story, refused("get"), refused("list"), is_clean=False)
 
 
+@pytest.mark.spec("RD-05")
+@pytest.mark.fault("C6")
+@pytest.mark.parametrize("verbs", [("get",), ("get", "list")])
+def test_a_right_that_is_granted_later_is_enough(verbs: tuple[str, ...]) -> None:
+    async def story(hub: DataHub) -> None:
+        await hub.world.create(PROJECT, an_object(SECRETS, "db"))
+        await hub.deploy("Secret/db")
+        await reaches(hub, "SourceUnauthorized")
+        await hub.world.sleep(60)  # until the right is there
+        await reaches(hub, "Ready", within=8)
+
+    play_data(story, *map(refused, verbs), is_clean=False)
+
+
+@pytest.mark.spec("RD-05")
+@pytest.mark.fault("C6")
+def test_secrets_that_may_not_be_read_are_asked_for_at_a_bounded_rate() -> None:
+    def gets(hub: DataHub) -> int:
+        return reads_of_data(hub, "operator")[PROJECT, "get"]
+
+    async def story(hub: DataHub) -> None:
+        await hub.deploy(*(f"Secret/s{number}" for number in range(40)))
+        await reaches(hub, "SourceUnauthorized")
+        await hub.world.sleep(20)
+        before = gets(hub)
+        await hub.world.sleep(30)
+        # Two a second, and one round more: the reads of forty objects are not spread evenly.
+        assert 40 <= gets(hub) - before <= 30 * 2 + 40
+
+    play_data(story, refused("get"), is_clean=False)
+
+
 @pytest.mark.spec("RD-13")
 @pytest.mark.fault("C6")
 def test_an_optional_secret_that_may_not_be_read_is_left_out() -> None:

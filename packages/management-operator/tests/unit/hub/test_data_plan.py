@@ -20,7 +20,7 @@ from compute_management_operator.hub.referenced_data.values import read_values
 from compute_management_operator.hub.referenced_data.verdicts import SourceVerdict
 from compute_management_operator.planes import CONFIG_MAP, DEPLOYMENT, HUB, SECRET
 from compute_operator_kit.controller.mass_delete import RemovalAllowed, RemovalHeld
-from compute_operator_kit.core.keys import ObjectKey, Uid
+from compute_operator_kit.core.keys import ObjectKey, PlaneName, Uid
 from compute_operator_kit.core.objects import Absent, Metadata, OwnerReference
 from compute_operator_kit.intents.intents import Delete, Ensure, RecordEvent, RequeueAfter
 
@@ -58,6 +58,34 @@ def test_companion_is_created_with_the_values_and_only_our_metadata() -> None:
     }
     assert made.desired.owners == (OWNER,)
     assert "aGFsbG8" not in repr(made)
+
+
+@pytest.mark.parametrize(("refused", "seconds"), [(0, 5), (1, 5), (10, 5), (40, 20)])
+def test_a_refused_read_is_repeated_at_two_a_second_for_each_project(
+    refused: int, seconds: int
+) -> None:
+    live = DataLiveFacts(HUB_NAMESPACE, verdict=verdicts.unauthorized(KEY), refused=refused)
+    (wait,) = plan(replace(NEEDED, live=live)).intents
+    assert isinstance(wait, RequeueAfter)
+    assert (wait.reason, wait.retry_after) == (
+        reasons.SOURCE_UNAUTHORIZED,
+        timedelta(seconds=seconds),
+    )
+
+
+def test_refused_objects_are_counted_by_project() -> None:
+    known = verdicts.Verdicts()
+    other = ObjectKey(PROJECT, SECRET, "default", "other")
+    third = ObjectKey(PROJECT, SECRET, "default", "third")
+    for key in (KEY, other, third):
+        known.record(key, verdicts.unauthorized(key))
+    assert known.count_refused(PROJECT) == 3
+    assert known.count_refused(PlaneName("elsewhere")) == 0
+    known.record(KEY, GOOD)
+    known.drop(other)
+    assert known.count_refused(PROJECT) == 1
+    known.forget(lambda key: key == third)
+    assert known.count_refused(PROJECT) == 0
 
 
 def test_without_values_nothing_is_created() -> None:

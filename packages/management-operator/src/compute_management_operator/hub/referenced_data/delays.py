@@ -12,6 +12,9 @@ VERDICT_PATIENCE: Final = timedelta(seconds=2)
 NAME_TAKEN_RETRY: Final = timedelta(minutes=5)
 # A key with a verdict that can be better soon, after its read failed; the error itself backs off.
 READ_RETRY: Final = timedelta(seconds=5)
+# Objects that may not be read are asked for again this far apart, per project: a right that was
+# granted enqueues nothing, and a thousand refused objects must not take the requests of the others.
+REFUSED_READS_APART: Final = timedelta(seconds=0.5)
 # A copy that waits for its data for longer has its binding read (referenced-data.md 5): Karmada
 # delivers within seconds, a cell that starts within a minute.
 DISTRIBUTION_PATIENCE: Final = timedelta(minutes=5)

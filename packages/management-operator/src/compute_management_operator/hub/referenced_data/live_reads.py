@@ -100,7 +100,8 @@ class DataLiveReads:
         except ForbiddenError as error:
             if error.plane != key.plane:
                 raise
-            return DataLiveFacts(hub_name, verdict=verdicts.unauthorized(key))
+            refused = self.verdicts.count_refused(key.plane)
+            return DataLiveFacts(hub_name, verdict=verdicts.unauthorized(key), refused=refused)
         except PlaneGoneError:
             raise
         except ReconcileError as error:

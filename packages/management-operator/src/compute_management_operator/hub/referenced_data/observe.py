@@ -35,6 +35,7 @@ class DataLiveFacts:
     values: SourceValues | None = None  # where the companion is to be written
     has_other_type: bool = False  # the companion's type is not the source's, and cannot be changed
     ruling: Ruling = NO_RULING  # about a removal
+    refused: int = 0  # objects of the project that may not be read, where this one may not
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,11 @@ from typing import Final
 from compute_api_types import labels, reasons
 from compute_management_operator.hub.delays import STEP
 from compute_management_operator.hub.mass_delete import hold_removal
-from compute_management_operator.hub.referenced_data.delays import NAME_TAKEN_RETRY, READ_RETRY
+from compute_management_operator.hub.referenced_data.delays import (
+    NAME_TAKEN_RETRY,
+    READ_RETRY,
+    REFUSED_READS_APART,
+)
 from compute_management_operator.hub.referenced_data.observe import ObservedReference
 from compute_management_operator.hub.referenced_data.references import VALUES_OF
 from compute_management_operator.hub.referenced_data.values import SourceValues
@@ -54,6 +58,9 @@ def _steps(seen: ObservedReference) -> Iterator[Intent]:
         yield from _remove(seen)
     elif verdict.reason == reasons.SOURCE_NAME_TAKEN:
         yield RequeueAfter(seen.key, verdict.reason, NAME_TAKEN_RETRY)
+    elif verdict.reason == reasons.SOURCE_UNAUTHORIZED:
+        pause = max(READ_RETRY, seen.live.refused * REFUSED_READS_APART)
+        yield RequeueAfter(seen.key, verdict.reason, pause)
     elif verdict.reason == reasons.RESOLVING:
         yield RequeueAfter(seen.key, verdict.reason, READ_RETRY)
     elif verdict.is_deliverable and seen.owners and seen.is_hub_ours:

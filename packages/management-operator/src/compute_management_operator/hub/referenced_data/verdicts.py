@@ -6,12 +6,13 @@ companions on the hub, without a read of values. A verdict holds a version and a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from compute_api_types import reasons
-from compute_operator_kit.core.keys import ObjectKey
+from compute_operator_kit.core.keys import ObjectKey, PlaneName
 
 LARGEST_OBJECT: Final = 262_144
 LARGEST_DEPLOYMENT: Final = 1_048_576
@@ -104,6 +105,7 @@ class Verdicts:
 
     def __init__(self) -> None:
         self._known: dict[ObjectKey, SourceVerdict] = {}
+        self._refused: Counter[PlaneName] = Counter()
 
     def find(self, key: ObjectKey) -> SourceVerdict | None:
         return self._known.get(key)
@@ -112,12 +114,21 @@ class Verdicts:
         """Whether it differs from the last one."""
         if self._known.get(key) == verdict:
             return False
+        self.drop(key)
         self._known[key] = verdict
+        self._refused[key.plane] += verdict.reason == reasons.SOURCE_UNAUTHORIZED
         return True
 
+    def count_refused(self, plane: PlaneName) -> int:
+        """The objects of a project that may not be read."""
+        return self._refused.get(plane, 0)
+
     def drop(self, key: ObjectKey) -> None:
-        self._known.pop(key, None)
+        verdict = self._known.pop(key, None)
+        if verdict is not None and verdict.reason == reasons.SOURCE_UNAUTHORIZED:
+            self._refused[key.plane] -= 1
 
     def forget(self, is_gone: Callable[[ObjectKey], bool]) -> None:
         for key in [key for key in self._known if is_gone(key)]:
-            del self._known[key]
+            self.drop(key)
+        self._refused += Counter()  # without the projects that have none
