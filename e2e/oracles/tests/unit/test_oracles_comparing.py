@@ -233,6 +233,20 @@ def test_a_binding_that_is_collected_at_once_may_be_made_once_more_per_fault(
     assert len(update_summary(script.history, another_script.history)) == 2
 
 
+@pytest.mark.parametrize(("reason", "violations"), [("QuotaExceeded", 0), ("QuotaAvailable", 2)])
+def test_a_denied_claim_may_be_made_once_more_per_fault(
+    script: HistoryBuilder, another_script: HistoryBuilder, reason: str, violations: int
+) -> None:
+    status: JsonObject = {"conditions": [{"type": "Granted", "reason": reason}]}
+    claim = an_object("ResourceClaim", "shop/instance-web-0", status=status)
+    for one, times in ((another_script, 1), (script, 2)):
+        for _ in range(times):
+            one.write("cell", "acme", claim)
+            one.remove("cell", "acme", claim)
+    script.fault()
+    assert len(update_summary(script.history, another_script.history)) == violations
+
+
 def test_what_karmada_gathers_may_be_updated_as_often_as_the_deployments(
     script: HistoryBuilder, another_script: HistoryBuilder
 ) -> None:
