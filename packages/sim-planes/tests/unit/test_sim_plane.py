@@ -135,7 +135,8 @@ def test_a_list_of_a_plane_at_rest_continues_at_the_version_of_its_last_write() 
         for name in "abc":
             (await ask(world.admin, "POST", MAPS, a_config_map(name))).expect(201)
         await world.clock.sleep(timedelta(minutes=6))
-        names, token = [], ""
+        names: list[str] = []
+        token = ""
         while True:
             page = (await ask(world.admin, "GET", f"{MAPS}?limit=1&continue={token}")).expect(200)
             names += [string_at(item, "metadata", "name") for item in objects_at(page, "items")]

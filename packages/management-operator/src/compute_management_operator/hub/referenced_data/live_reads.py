@@ -100,8 +100,11 @@ class DataLiveReads:
         except ForbiddenError as error:
             if error.plane != key.plane:
                 raise
-            refused = self.verdicts.count_refused(key.plane)
-            return DataLiveFacts(hub_name, verdict=verdicts.unauthorized(key), refused=refused)
+            return DataLiveFacts(
+                hub_name,
+                verdict=verdicts.unauthorized(key),
+                refused=self.verdicts.count_refused(key.plane),
+            )
         except PlaneGoneError:
             raise
         except ReconcileError as error:
