@@ -9,6 +9,7 @@ from kubectl_worlds import (
     START,
     Planes,
     at,
+    block_deployment,
     block_instance,
     condition,
     edit_workload,
@@ -27,6 +28,7 @@ from compute_api_types.wire import JsonObject
 from compute_kubectl.explain.causes import Actionability
 from compute_kubectl.explain.diagnosis import Verdict
 from compute_kubectl.explain.stages import STAGES, Stage
+from compute_kubectl.render.text import render_why
 from compute_kubectl.snapshot.access import Access
 
 EDITED = 300
@@ -285,6 +287,70 @@ def test_an_instance_of_an_older_template_is_waited_for() -> None:
         Stage.ACTED_ON,
         True,
     )
+
+
+MISSING = 'Secret "db" not found in namespace "shop"'
+KEEPS = 'Instance "web-main-dfw-1" keeps running the former template'
+
+
+def hold_roll(planes: Planes, reason: str, message: str) -> None:
+    """The data of a new template has not arrived: its Instances stay of the former one, Ready."""
+
+    def age(one: JsonObject) -> None:
+        part(one, "spec", "controller")["templateHash"] = "v1-0000000000000000"
+
+    everywhere(planes, "web-main-dfw-1", age)
+    block_deployment(planes, "DFW", reason, f"{KEEPS}: {message}")
+
+
+@pytest.mark.parametrize("reads_cell", [True, False])
+def test_a_roll_that_waits_for_a_missing_secret_names_the_condition(reads_cell: bool) -> None:
+    planes = settled()
+    hold_roll(planes, "SourceNotFound", MISSING)
+    shown = find(planes.project["workloaddeployments"], "web-main-dfw")
+    held = condition("ReferencedDataReady", "False", "SourceNotFound", MISSING, 50)
+    set_condition(shown, held)
+    if not reads_cell:
+        planes.only_project()
+    answer = planes.explain()
+    finding = answer.finding
+    assert finding is not None
+    assert (finding.stage, finding.reason) == (Stage.RELEASED, "SourceNotFound")
+    assert (finding.condition_type, finding.status) == ("ReferencedDataReady", "False")
+    assert (finding.message, answer.actionability) == (MISSING, Actionability.USER)
+    assert finding.text == (
+        "slot 1 keeps running the former template: ReferencedDataReady is False SourceNotFound"
+    )
+    text = "\n".join(render_why(answer, 160))
+    assert MISSING in text
+    assert "ReferencedDataReady=False SourceNotFound" in text
+    assert "No cause is reported" not in text
+
+
+def test_a_roll_that_waits_for_data_on_its_way_names_what_the_cell_reports() -> None:
+    planes = settled()
+    waits = "Waiting for 1 companion(s) to arrive on cell: Secret/db"
+    hold_roll(planes, "ReferencedDataNotReady", waits)
+    answer = planes.explain(START + timedelta(hours=1))
+    finding = answer.finding
+    assert finding is not None
+    assert (finding.stage, finding.reason) == (Stage.RELEASED, "ReferencedDataNotReady")
+    assert finding.message == f"{KEEPS}: {waits}"
+    assert answer.actionability is Actionability.STALLED
+    text = "\n".join(render_why(answer, 160))
+    assert waits in text
+    assert "No cause is reported" not in text
+    assert "ReferencedDataNotReady lasts longer than usual" in text
+
+
+def test_a_roll_is_not_held_by_data_that_is_ready() -> None:
+    planes = settled()
+    hold_roll(planes, "InstancesProvisioning", "1 of 2")
+    shown = find(planes.project["workloaddeployments"], "web-main-dfw")
+    set_condition(shown, condition("ReferencedDataReady", "True", "Ready", "All 1", 50))
+    finding = planes.city().finding
+    assert finding is not None
+    assert (finding.stage, finding.reason) == (Stage.ACTED_ON, "")
 
 
 def test_of_two_instances_the_more_specific_cause_is_named() -> None:

@@ -146,6 +146,22 @@ CAUSES: Final[Mapping[str, Cause]] = MappingProxyType(
 """Every reason of ours that can block; one with a turn is a cause, one without is progress."""
 
 
+ABOUT_DATA: Final = frozenset(
+    {
+        reasons.SOURCE_NOT_FOUND,
+        reasons.SOURCE_UNAUTHORIZED,
+        reasons.SOURCE_TOO_LARGE,
+        reasons.SOURCE_NAME_TOO_LONG,
+        reasons.SOURCE_NAME_TAKEN,
+        reasons.SOURCE_NOT_SUPPORTED,
+        reasons.REFERENCED_DATA_NOT_READY,
+        reasons.AWAITING_PROPAGATION,
+        reasons.RESOLVING,
+    }
+)
+"""Reasons of ConfigMaps and Secrets that a template names; a roll waits for them."""
+
+
 def is_cause(reason: str) -> bool:
     """Whether a reason explains a block, so that it is more than a wait."""
     cause = CAUSES.get(reason)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compute_api_types import conditions, labels, names
 from compute_api_types.template_hash import is_template_hash
-from compute_kubectl.explain.causes import CAUSES, is_cause
+from compute_kubectl.explain.causes import ABOUT_DATA, CAUSES, is_cause
 from compute_kubectl.explain.chain import Chain
 from compute_kubectl.explain.diagnosis import Finding, ObjectName
 from compute_kubectl.explain.stage_result import Blocked, Hidden, Passed, StageResult, seen
@@ -188,6 +188,31 @@ def find_deployment_cause(deployment: SeenDeployment) -> SeenCondition | None:
     return conditions.summarise([*ready, *causes])
 
 
+def find_data_awaited(chain: Chain) -> tuple[str, SeenDeployment, SeenCondition] | None:
+    """The condition that shows a roll to be held until its referenced data is there, with its
+    deployment: `ReferencedDataReady` of the project names the object, `Ready` of a cell the slot.
+    """
+    stated = [
+        (plane, one, condition)
+        for plane, one in _shown_deployments(chain)
+        for condition in one.conditions
+        if not condition.is_true and condition.reason in ABOUT_DATA
+    ]
+    of_project = [one for one in stated if one[2].type == conditions.REFERENCED_DATA_READY]
+    return next(iter([*of_project, *stated]), None)
+
+
+def _shown_deployments(chain: Chain) -> list[tuple[str, SeenDeployment]]:
+    """The deployment on each plane that shows it, nearest to what runs first."""
+    snapshot = chain.snapshot
+    every = (
+        (chain.cell_name, chain.cell_deployment),
+        (snapshot.hub.facts.name, chain.hub_deployment),
+        (snapshot.project.facts.name, chain.deployment),
+    )
+    return [(plane, one) for plane, one in every if one is not None]
+
+
 def _caused(plane: str, one: SeenDeployment, blocker: SeenCondition) -> Finding:
     cause = CAUSES[blocker.reason]
     return Finding(
@@ -235,6 +260,8 @@ def _judge_slots(chain: Chain, plane: str, one: SeenDeployment) -> StageResult:
         return Passed(Stage.ACTED_ON, through)
     if slots.missing:
         what = f"slot {slots.missing[0]} has no Instance, and no other slot is waited for"
+    elif slots.stale and find_data_awaited(chain) is not None:
+        return Passed(Stage.ACTED_ON, through)  # rightly held; stage 9 names what is waited for
     elif slots.stale:
         what = f"slot {slots.stale[-1]} runs an older template, and no other slot is waited for"
     elif slots.surplus:

@@ -11,7 +11,12 @@ from typing import Final
 
 from compute_api_types import conditions, labels, names, reasons
 from compute_kubectl.explain.causes import CAUSES, is_cause
-from compute_kubectl.explain.cell_stages import Slots, find_deployment_cause, slots_of
+from compute_kubectl.explain.cell_stages import (
+    Slots,
+    find_data_awaited,
+    find_deployment_cause,
+    slots_of,
+)
 from compute_kubectl.explain.chain import Chain
 from compute_kubectl.explain.diagnosis import Finding, Level, ObjectName
 from compute_kubectl.explain.network import describe_network
@@ -36,7 +41,7 @@ def judge_instances(chain: Chain) -> tuple[StageResult, ...]:
     slots = slots_of(chain)
     findings = rank_findings(_find_all(chain, plane, slots))
     if not findings:
-        findings = _of_deployment(chain)
+        findings = _of_held_roll(chain, slots) or _of_deployment(chain)
     if not findings:
         return Passed(Stage.RELEASED), Passed(Stage.RUNNING)
     through = Stage.ACTED_ON if _shows_current(chain, slots) else 0
@@ -201,6 +206,34 @@ def _pod_details(chain: Chain, instance: SeenInstance) -> tuple[str, ...]:
     if pod.last_exit is not None:
         parts.append(f"last exit code {pod.last_exit}")
     return (", ".join(parts),)
+
+
+# --- a roll that waits for its data ---------------------------------------------------------------
+
+
+def _of_held_roll(chain: Chain, slots: Slots) -> tuple[Finding, ...]:
+    """A healthy Instance is not replaced before the data of the new template is there."""
+    awaited = find_data_awaited(chain) if slots.stale else None
+    if awaited is None:
+        return ()
+    plane, deployment, condition = awaited
+    cause = CAUSES[condition.reason]
+    shown = f"{condition.status} {condition.reason}"
+    ordinal = slots.stale[-1]
+    finding = Finding(
+        Stage.RELEASED,
+        cause.owner,
+        f"slot {ordinal} keeps running the former template: {condition.type} is {shown}",
+        reason=condition.reason,
+        message=condition.message,
+        since=condition.since or deployment.meta.spec_changed,
+        object=ObjectName.of(plane, deployment.meta, "WorkloadDeployment"),
+        condition_type=condition.type,
+        status=condition.status,
+        turn=cause.turn,
+        evidence=(seen(plane, deployment, condition.type, shown, "WorkloadDeployment"),),
+    )
+    return (finding,)
 
 
 # --- the deployment's own word --------------------------------------------------------------------

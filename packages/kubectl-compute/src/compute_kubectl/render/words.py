@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from compute_api_types import reasons
-from compute_kubectl.explain.causes import Actionability, explanation_of, remediation_of
+from compute_kubectl.explain.causes import (
+    ABOUT_DATA,
+    Actionability,
+    explanation_of,
+    remediation_of,
+)
 from compute_kubectl.explain.diagnosis import CityDiagnosis, Diagnosis, Finding, Verdict
 from compute_kubectl.explain.explain import within_of
 from compute_kubectl.explain.stages import STAGES, Stage
@@ -36,7 +41,9 @@ def remedy_of(diagnosis: Diagnosis, finding: Finding, actionability: Actionabili
         return f"{act} See: kubectl compute quota -n {quote_word(diagnosis.namespace)}"
     if actionability is Actionability.STALLED:
         facts = STAGES[finding.stage]
-        return f"No cause is reported. It is up to {finding.owner}; look at {facts.metric}"
+        known = finding.reason in ABOUT_DATA
+        what = f"{finding.reason} lasts longer than usual" if known else "No cause is reported"
+        return f"{what}. It is up to {finding.owner}; look at {facts.metric}"
     if act:
         return act
     if actionability is Actionability.PLATFORM:
