@@ -1,8 +1,10 @@
 """O10: a written status is true, its transition times are right, and it names no internals.
 
-Every version written by an operator is evaluated. Copies (the mirror of a deployment, a projection,
-a write-back) may skip states of their source and carry its times, so transition times are checked
-at the source.
+Every version written by an operator is evaluated. A deployment in a project mirrors a report that
+crosses three planes: one of the former generation may arrive after an edit, and stands with its
+generation until the copy on the hub answers to the new one. Copies (the mirror of a deployment, a
+projection, a write-back) may skip states of their source and carry its times, so transition times
+are checked at the source.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Final
 
 import orjson
 
-from compute_api_types import reasons
+from compute_api_types import labels, reasons
 from compute_api_types.wire import JsonObject
 from compute_sim_planes.history import Commit, History, Request
 from compute_sim_planes.oracles.invariants import Violation
@@ -46,34 +48,89 @@ def untruthful_statuses(
         if layout.is_operator(request.caller.identity)
     }
     violations: list[Violation] = []
-    edited: dict[ObjectLocation, tuple[int, datetime]] = {}
-    stale: dict[ObjectLocation, Violation] = {}
+    generations = _Generations(layout)
     for commit in history.of(Commit):
         if commit.kind not in KINDS or not commit.after:
             continue
         location, after = location_of(commit), _decode(commit.after)
-        if edited.get(location, (0, commit.at))[0] != generation_of(after):
-            edited[location] = (generation_of(after), commit.at)
-        if commit.request in writers:
+        is_ours = commit.request in writers
+        if is_ours:
             violations += [
                 Violation("O10", commit.at, f"{location}: {why}")
                 for why in _untruths(commit, after, layout)
             ]
-            corrected = stale.pop(location, None)
-            if corrected is not None and commit.at - corrected.at > UNDER_WAY:
-                violations.append(corrected)
-            if commit.at - edited[location][1] > UNDER_WAY and _is_evaluated(commit, after, layout):
-                for why in _stale(location, after):
-                    stale[location] = Violation("O10", commit.at, why)
-    violations += stale.values()
+        violations += generations.follow(commit, after, is_ours=is_ours)
+    violations += generations.stale.values()
     if acts is not None:
         violations += _flaps(history, layout, acts)
     return violations
 
 
+class _Generations:
+    """Follows the generations that written statuses answer to."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.stale: dict[ObjectLocation, Violation] = {}  # not corrected yet
+        self._layout = layout
+        self._edited: dict[ObjectLocation, tuple[int, datetime]] = {}
+        # Deployments in projects with a copy on the hub that does not answer to its generation,
+        # and what was last written of an older generation meanwhile.
+        self._unanswered: dict[ObjectLocation, list[str]] = {}
+
+    def follow(self, commit: Commit, after: JsonObject, *, is_ours: bool) -> Iterator[Violation]:
+        location = location_of(commit)
+        self._note_report(commit, after)
+        if self._edited.get(location, (0, commit.at))[0] != generation_of(after):
+            self._edited[location] = (generation_of(after), commit.at)
+        if not is_ours:
+            return
+        corrected = self.stale.pop(location, None)
+        if corrected is not None and commit.at - corrected.at > UNDER_WAY:
+            yield corrected
+        is_due = commit.at - self._edited[location][1] > UNDER_WAY
+        whys: list[str] = []
+        if is_due and _is_evaluated(commit, after, self._layout):
+            whys = list(_stale(location, after))
+        if location in self._unanswered:
+            self._unanswered[location] = whys
+        else:
+            self._expect_correction(location, whys, commit.at)
+
+    def _note_report(self, commit: Commit, after: JsonObject) -> None:
+        """A copy on the hub that answers to its generation: its mirror is to be corrected now."""
+        mirror = _mirror_of(commit, after, self._layout)
+        if mirror is None:
+            return
+        if _answers(after):
+            self._expect_correction(mirror, self._unanswered.pop(mirror, []), commit.at)
+        else:
+            self._unanswered.setdefault(mirror, [])
+
+    def _expect_correction(
+        self, location: ObjectLocation, whys: Sequence[str], moment: datetime
+    ) -> None:
+        for why in whys:
+            self.stale[location] = Violation("O10", moment, why)
+
+
 def _decode(raw: bytes) -> JsonObject:
     document: JsonObject = orjson.loads(raw)
     return document
+
+
+def _mirror_of(commit: Commit, after: JsonObject, layout: Layout) -> ObjectLocation | None:
+    """The deployment in a project that shows the status of this copy on the hub."""
+    if layout.side_of(commit.plane) != "hub" or commit.kind != "WorkloadDeployment":
+        return None
+    project = text_at(after, "metadata", "labels", labels.UPSTREAM_CLUSTER_NAME)
+    namespace = text_at(after, "metadata", "labels", labels.UPSTREAM_NAMESPACE)
+    name = location_of(commit).name
+    return ObjectLocation(project.removeprefix("cluster-"), commit.kind, f"{namespace}/{name}")
+
+
+def _answers(copy: JsonObject) -> bool:
+    """Whether the status of a copy on the hub is about its present generation."""
+    return value_at(copy, "status", "observedGeneration") == generation_of(copy)
 
 
 def _is_evaluated(commit: Commit, after: JsonObject, layout: Layout) -> bool:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import pytest
 
+from compute_api_types import labels
 from compute_api_types.wire import JsonObject
 from e2e.oracles.layout import Layout
 from e2e.oracles.testing import HistoryBuilder, an_object
@@ -126,3 +127,62 @@ def test_ready_that_goes_and_comes_back_without_an_act_breaks_o10(
     script.wait(30)
     script.write("management", "acme", _workload(lastTransitionTime=LATEST))
     assert len([one for one in _violations_of(script, []) if "came back" in one]) == expected
+
+
+# --- a mirrored status: its source is on another plane --------------------------------------------
+
+
+def _deployment(
+    generation: int, observed: int, status: str = "True", **labelled: str
+) -> JsonObject:
+    ready: JsonObject = {
+        "type": "Ready",
+        "status": status,
+        "reason": "ReplicasAvailable",
+        "message": "",
+        "lastTransitionTime": AT_START,
+        "observedGeneration": observed,
+    }
+    metadata: JsonObject = {"generation": generation, "labels": {**labelled}}
+    return an_object(
+        "WorkloadDeployment",
+        "ns-1/web" if labelled else "shop/web",
+        metadata=metadata,
+        status={"observedGeneration": observed, "conditions": [ready]},
+    )
+
+
+COPY = {labels.UPSTREAM_CLUSTER_NAME: "cluster-acme", labels.UPSTREAM_NAMESPACE: "shop"}
+STALE = "acme WorkloadDeployment shop/web: Ready=True of generation 1 at generation 2"
+
+
+def _late_report(script: HistoryBuilder, about: int) -> None:
+    """An edit, and 30 s later the mirror of a report that became true under generation 1."""
+    script.write("management", "acme", _deployment(2, 1, "False"))
+    script.write("management", "hub", _deployment(2, 1, "False", **COPY))
+    script.wait(30)
+    script.write("karmada", "hub", _deployment(2, about, **COPY))
+    script.write("management", "acme", _deployment(2, 1))
+
+
+def test_a_late_report_of_the_former_generation_is_mirrored_as_that(script: HistoryBuilder) -> None:
+    _late_report(script, about=1)
+    script.wait(30)
+    script.write("karmada", "hub", _deployment(2, 2, **COPY))
+    script.write("management", "acme", _deployment(2, 2))
+    assert _violations_of(script) == []
+
+
+def test_a_mirror_that_stays_behind_a_report_of_this_generation_breaks_o10(
+    script: HistoryBuilder,
+) -> None:
+    _late_report(script, about=1)
+    script.write("karmada", "hub", _deployment(2, 2, "False", **COPY))
+    script.wait(30)
+    script.write("management", "acme", _deployment(2, 2, "False"))
+    assert _violations_of(script) == [STALE]
+
+
+def test_the_former_generation_of_a_report_of_this_one_breaks_o10(script: HistoryBuilder) -> None:
+    _late_report(script, about=2)
+    assert _violations_of(script) == [STALE]
