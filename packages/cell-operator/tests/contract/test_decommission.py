@@ -249,6 +249,20 @@ def test_one_unreadable_project_does_not_keep_the_others() -> None:
 
 
 @pytest.mark.spec("C-97")
+@pytest.mark.fault("B6")
+@pytest.mark.parametrize(("times", "code"), [(2, ExitCode.CLEAN), (0, ExitCode.FATAL)])
+def test_a_list_that_expires_begins_again_a_few_times(times: int, code: ExitCode) -> None:
+    async def scenario(world: World) -> None:
+        person = await a_lost_cell(world)
+        at = Point(plane=HUB, verb="list", kind="Instance", times=times)
+        expired = Parameters(status=410, reason="Expired")
+        world.injector.arm(Fault("expired", Action.ERROR, at, expired))
+        assert await person.run() is code
+
+    play(scenario, has_networking=False)
+
+
+@pytest.mark.spec("C-97")
 def test_a_hub_namespace_without_a_legible_identity_is_reported_and_incomplete() -> None:
     async def scenario(world: World) -> None:
         person = await a_lost_cell(world)

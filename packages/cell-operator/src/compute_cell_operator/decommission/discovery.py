@@ -30,6 +30,8 @@ from compute_operator_kit.process.leader import LEASE
 from compute_quota_client import FoundClaim, QuotaClient, QuotaError
 
 HUB: Final = "hub"
+# A server compacts every few minutes: one that refuses every page would be asked without end.
+MOST_EXPIRATIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,9 @@ async def find_claims(
 
 
 async def _list(hub: KubeClient, kind: Kind, selector: Selector) -> list[Snapshot] | UnreadPlane:
-    """All pages; a list that expires half-way starts again."""
+    """All pages; a list that expires half-way starts again, a few times."""
     listed: list[Snapshot] = []
-    token = ""
+    token, expirations = "", 0
     while True:
         try:
             page = await hub.list(kind, selector=selector, continue_token=token)
@@ -131,6 +133,9 @@ async def _list(hub: KubeClient, kind: Kind, selector: Selector) -> list[Snapsho
             case NotServed():
                 return UnreadPlane(HUB, kind.plural, "the kind is not served")
             case Expired():
+                expirations += 1
+                if expirations > MOST_EXPIRATIONS:
+                    return UnreadPlane(HUB, kind.plural, "the list expires before its end")
                 listed, token = [], ""
             case Page():
                 if page.unreadable:
