@@ -49,7 +49,9 @@ _DRAWN: Final = {
 _OF_GATES: Final = frozenset({"ReferencedDataReady"})
 _OBSERVED_TEMPLATE: Final = "observedTemplateGeneration"
 # Lists in which order has no meaning.
-_SETS: Final = frozenset({"conditions", "finalizers", "ownerReferences", "aggregatedStatus"})
+_SETS: Final = frozenset(
+    {"conditions", "finalizers", "ownerReferences", "aggregatedStatus", "requiredBy"}
+)
 # Karmada's namespace on the hub for the Works of one cluster.
 _EXECUTION_SPACE: Final = "karmada-es-"
 # Records of events and leadership, not state.
