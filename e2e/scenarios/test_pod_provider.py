@@ -11,15 +11,14 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 import pytest
-import yaml
 
 from compute_api_types import labels
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.world.scenario import (
     CLAIM,
     CONFIG_MAP,
@@ -53,6 +52,7 @@ from e2e.world.scenario import (
     condition_of,
     finalizers_of,
     gates_of,
+    load_component,
     name_of,
     name_provider,
     object_at,
@@ -968,7 +968,6 @@ async def test_a_workload_lives_its_life_as_containers(world: World) -> None:
 
 # --- values of the project ------------------------------------------------------------------------
 
-DATA: Final = DEPLOY / "components/referenced-data"
 DATA_ON: Final[JsonObject] = {"referencedData": "on"}
 CITY_DATA: Final = f"web-p-{DFW.city.lower()}-0"
 
@@ -976,11 +975,8 @@ CITY_DATA: Final = f"web-p-{DFW.city.lower()}-0"
 async def deliver_data(world: World) -> None:
     """The components of referenced data, and both operators with it, management first."""
     for plane, folder in ((world.root, "project"), (world.hub, "hub"), (world.cell(DFW), "cell")):
-        for path in sorted((DATA / folder).glob("*.yaml")):
-            if path.name == "kustomization.yaml":
-                continue
-            for document in yaml.safe_load_all(path.read_text("utf-8")):
-                await plane.apply(document)
+        for document in load_component(f"referenced-data/{folder}"):
+            await plane.apply(document)
     for operator in (world.management, world.operator_of(DFW)):
         await operator.stop()
         await operator.start(DATA_ON)
@@ -1008,7 +1004,7 @@ def data_of(kind: str, name: str, member: str, word: str) -> JsonObject:
 
 
 @pytest.mark.spec("RD-02", "RD-04", "RD-08")
-@scenario(SLOW_ALONE)
+@scenario(replace(SLOW_ALONE, reads_data=True))
 async def test_a_container_serves_values_of_a_config_map_and_a_secret_of_its_project(
     world: World,
 ) -> None:
