@@ -33,7 +33,7 @@ from e2e.world.scenario import (
 )
 
 BOTH = Needs(cells=(DFW, ORD), has_quota=True, is_alone=True, is_slow=True)
-ALONE = Needs(has_quota=True, is_alone=True)
+ALONE = Needs(has_quota=True, is_alone=True, is_slow=True)
 SOON = within(60, real=180)
 WD = "web-default-dfw"
 SLOT = f"{WD}-0"
