@@ -6,8 +6,9 @@ import pytest
 
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.network_flows import ANY_PEER, NetworkFlow, UnknownRuleError, derive_flows
-from e2e.harness.deploy.manifests import load_component, load_overlay
+from e2e.harness.deploy.manifests import load_overlay
 from e2e.harness.deploy.overlay_targets import OPERATORS
+from e2e.world.components import load_component
 from e2e.world.objects import object_at, text_at
 
 DNS_OF_CLUSTER, DNS_OF_NODE = (

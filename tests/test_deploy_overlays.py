@@ -32,7 +32,7 @@ from compute_sim_planes.milo.simulation import Milo
 from compute_sim_planes.time.sources import SeededIdentities, SystemClock
 from e2e.deploy_checks.schemas import find_schema_problems
 from e2e.harness.deploy.kustomization_inputs import FILE, is_component
-from e2e.harness.deploy.manifests import DEPLOY, load_component, load_overlay
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay
 from e2e.harness.deploy.overlay_targets import (
     COMPONENTS,
     OPERATORS,
@@ -40,6 +40,7 @@ from e2e.harness.deploy.overlay_targets import (
     OverlayTarget,
     targets_of_files,
 )
+from e2e.world.components import load_component
 from e2e.world.objects import name_of, namespace_of, object_at, objects_at, text_at, texts_at
 from tools.workspace import Package
 

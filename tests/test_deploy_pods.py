@@ -11,9 +11,10 @@ import pytest
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, PodFault
 from e2e.deploy_checks.pod_security import find_problems
-from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay
 from e2e.harness.deploy.overlay_targets import OPERATORS
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import name_of, object_at, objects_at, text_at
 
 HOMES = ("management", "cell", "pod-provider", "single-cluster")

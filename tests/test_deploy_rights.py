@@ -10,9 +10,10 @@ import pytest
 
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.rbac_rights import READING, RbacRight, granted_by, parse_table, roles_in
-from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay
 from e2e.harness.deploy.overlay_targets import OPERATORS, OVERLAYS
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import object_at, objects_at, text_at, texts_at
 from tools.workspace import ROOT
 

@@ -13,8 +13,9 @@ from compute_api_types.wire import JsonObject
 from compute_sim_planes.api_server.manifests import apply_manifests
 from compute_sim_planes.api_server.plane import Plane
 from compute_sim_planes.crds import load_crds
-from e2e.harness.deploy.manifests import load_overlay, parse_manifests
+from e2e.harness.deploy.manifests import load_overlay
 from e2e.harness.stack.kubectl import find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import objects_at, text_at
 from tools.install_files import (
     INSTALLED,

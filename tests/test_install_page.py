@@ -9,8 +9,9 @@ import pytest
 
 from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.network_flows import ANY_PEER, NetworkFlow, derive_flows
-from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import name_of, object_at, objects_at, text_at
 from tools.workspace import ROOT
 

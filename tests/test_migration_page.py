@@ -13,8 +13,9 @@ from compute_kubeconfig.strict_yaml import parse_document
 from compute_management_operator.settings import ManagementSettings
 from compute_operator_kit.config.loader import validate_settings
 from e2e.demo.howtos import SWITCH
-from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import name_of, text_at
 from tools.doc_blocks import Kind, find_shown
 from tools.workspace import ROOT

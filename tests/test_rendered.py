@@ -13,10 +13,11 @@ import pytest
 from compute_api_types.wire import JsonObject
 from compute_kubeconfig.strict_yaml import DocumentError
 from e2e.harness.deploy.kustomization_inputs import UnknownFieldError, files_of
-from e2e.harness.deploy.manifests import DEPLOY, load_overlay, parse_manifests, rendered_file
+from e2e.harness.deploy.manifests import DEPLOY, load_overlay, rendered_file
 from e2e.harness.deploy.overlay_targets import OVERLAYS
 from e2e.harness.errors import PlanesError
 from e2e.harness.stack.kubectl import NO_KUBECTL, find_kubectl, kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import object_at
 from tools import rendered
 

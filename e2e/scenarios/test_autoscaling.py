@@ -29,10 +29,10 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
+    add_component,
     condition_of,
     generation_of,
     labels_of,
-    load_component,
     number_at,
     object_at,
     objects_at,
@@ -71,8 +71,7 @@ async def switch_on(world: World, cell: Cell = DFW, settings: JsonObject = QUICK
     """The role of the component, the operator of the cell with autoscaling on, and metrics."""
     operator = world.operator_of(cell)
     await operator.stop()
-    for document in load_component(COMPONENT):
-        await world.cell(cell).apply(document)
+    await add_component(world.cell(cell), COMPONENT)
     await operator.start(settings)
     await world.autoscalers.start_autoscalers(cell.name)
 

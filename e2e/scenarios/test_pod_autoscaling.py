@@ -25,8 +25,8 @@ from e2e.world.scenario import (
     World,
     a_placement,
     a_workload,
+    add_component,
     condition_of,
-    load_component,
     object_at,
     objects_at,
     scenario,
@@ -65,8 +65,7 @@ async def _ask(world: World, cell: Plane, name: str, path: str) -> None:
 async def test_busy_containers_become_three_and_one_again_without_the_hub(world: World) -> None:
     cell, operator = await world.cell_of(DFW, world.project), world.operator_of(DFW)
     await operator.stop()
-    for document in load_component(COMPONENT):
-        await world.cell(DFW).apply(document)
+    await add_component(world.cell(DFW), COMPONENT)
     await operator.start(ON)
     await world.pods.measure_pods(DFW.name)
     placement = a_placement("default", "DFW", replicas=1)

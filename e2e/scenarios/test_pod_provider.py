@@ -50,9 +50,9 @@ from e2e.world.scenario import (
     a_workload,
     annotations_of,
     condition_of,
+    deliver_data,
     finalizers_of,
     gates_of,
-    load_component,
     name_of,
     name_provider,
     object_at,
@@ -968,18 +968,7 @@ async def test_a_workload_lives_its_life_as_containers(world: World) -> None:
 
 # --- values of the project ------------------------------------------------------------------------
 
-DATA_ON: Final[JsonObject] = {"referencedData": "on"}
 CITY_DATA: Final = f"web-p-{DFW.city.lower()}-0"
-
-
-async def deliver_data(world: World) -> None:
-    """The components of referenced data, and both operators with it, management first."""
-    for plane, folder in ((world.root, "project"), (world.hub, "hub"), (world.cell(DFW), "cell")):
-        for document in load_component(f"referenced-data/{folder}"):
-            await plane.apply(document)
-    for operator in (world.management, world.operator_of(DFW)):
-        await operator.stop()
-        await operator.start(DATA_ON)
 
 
 def a_naming_workload() -> JsonObject:

@@ -35,11 +35,12 @@ from e2e.world.scenario import (
     a_placement,
     a_template,
     a_workload,
+    add_component,
     annotations_of,
     condition_of,
+    deliver_data,
     gates_of,
     labels_of,
-    load_component,
     object_at,
     objects_at,
     scenario,
@@ -70,23 +71,6 @@ def a_config_map(name: str, value: str = "1") -> JsonObject:
     metadata: JsonObject = {"name": name}
     data: JsonObject = {"k": value}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-async def add_component(plane: Plane, part: str) -> None:
-    for document in load_component(f"referenced-data/{part}"):
-        await plane.apply(document)
-
-
-async def deliver_data(world: World) -> None:
-    """The components, and both operators with `referencedData: on`; management first."""
-    await add_component(world.root, "project")
-    await add_component(world.hub, "hub")
-    await world.management.stop()
-    await world.management.start(ON)
-    for cell in world.needs.cells:
-        await add_component(world.cell(cell), "cell")
-        await world.operator_of(cell).stop()
-        await world.operator_of(cell).start(ON)
 
 
 def a_naming_workload(
@@ -127,7 +111,7 @@ def naming(*secrets: str, tag: str = "1.0", config_map: str = "") -> JsonObject:
 async def test_an_instance_of_a_single_cluster_waits_for_its_secret(world: World) -> None:
     project, operator = world.project, world.operator_of(SINGLE)
     await operator.stop()
-    await add_component(project, "cell")
+    await add_component(project, "referenced-data/cell")
     await operator.start(ON)
     workload = a_workload("web")
     spec = workload["spec"]

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from compute_api_types import labels
 from compute_api_types.wire import JsonObject
-from e2e.sweep.components import autoscale, deliver_data
+from e2e.world.components import add_component, deliver_data, restart
 from e2e.world.documents import (
     a_bare_deployment,
     a_config_map,
@@ -313,7 +313,9 @@ def _naming_template() -> JsonObject:
 
 async def autoscaled(story: SweptWorld) -> None:
     """The number of Instances follows what autoscaling asks for in each city, up and down."""
-    await autoscale(story.world)
+    for cell in story.world.needs.cells:
+        await add_component(story.world.cell(cell), "autoscaling/cell")
+        await restart(story.world.operator_of(cell), {"autoscaling": {"mode": "on"}})
     least = story.size.replicas
     for project in story.projects:
         placed = a_placement(PLACEMENT, *story.size.cities, replicas=least)

@@ -22,7 +22,7 @@ from datetime import timedelta
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from compute_api_types.wire import JsonObject, JsonValue
-from e2e.world.components import load_component
+from e2e.world.components import add_component, deliver_data
 from e2e.world.documents import (
     IMAGE,
     a_bare_deployment,
@@ -175,16 +175,17 @@ __all__ = [
     "a_placement",
     "a_template",
     "a_workload",
+    "add_component",
     "an_instance",
     "annotations_of",
     "condition_of",
     "counters_of",
+    "deliver_data",
     "finalizers_of",
     "gates_of",
     "generation_of",
     "is_deleting",
     "labels_of",
-    "load_component",
     "merge_of",
     "name_of",
     "name_provider",

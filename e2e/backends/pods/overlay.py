@@ -17,8 +17,9 @@ import yaml
 
 from compute_api_types.wire import JsonObject, JsonValue
 from e2e.harness.deploy.kustomization_inputs import FILE
-from e2e.harness.deploy.manifests import DEPLOY, parse_manifests
+from e2e.harness.deploy.manifests import DEPLOY
 from e2e.harness.stack.kubectl import kustomize
+from e2e.world.components import parse_manifests
 from e2e.world.objects import text_at
 
 SYSTEM: Final = "compute-system"

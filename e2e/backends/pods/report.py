@@ -17,10 +17,11 @@ from e2e.backends.pods.pods import Pods
 from e2e.backends.real.auditing import AuditEntry
 from e2e.backends.real.oracles import derive_history
 from e2e.harness.access.client import ApiError
-from e2e.harness.deploy.manifests import load_component, load_overlay
+from e2e.harness.deploy.manifests import load_overlay
 from e2e.harness.deploy.overlay_targets import COMPONENTS, OVERLAYS
 from e2e.harness.deploy.rights import granted_rights, used_rights
 from e2e.harness.stack.stack import RealPlanes
+from e2e.world.components import load_component
 from e2e.world.objects import name_of, namespace_of, text_at
 
 # Objects of kinds that no plane here serves. `tests/test_monitoring.py` and

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import pytest
-import yaml
 
 from compute_sim_planes.json_types import JsonObject
 from e2e.backends.sim.scheduler import SimScheduler
-from e2e.harness.deploy.manifests import DEPLOY
+from e2e.world.components import add_component, restart
 from e2e.world.documents import a_placement, a_template, a_workload
 from e2e.world.kinds import DEPLOYMENT, INSTANCE, WORKLOAD
 from e2e.world.objects import name_of, number_at, text_at
@@ -20,7 +19,6 @@ from e2e.world.port import DFW, Backend, Needs
 from e2e.world.scenario import Plane, World, condition_of, within
 
 WD: Final = "web-default-dfw"
-ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
 NEEDS: Final = Needs()
 ON: Final[JsonObject] = {"autoscaling": {"mode": "on"}}
 SOON: Final = within(120)
@@ -37,11 +35,8 @@ def _scaled(least: int, most: int) -> JsonObject:
 
 async def _start(world: World) -> Plane:
     """An autoscaled Workload of two to six, with Kubernetes' side simulated."""
-    operator = world.operator_of(DFW)
-    await operator.stop()
-    for document in yaml.safe_load_all(ROLE.read_text("utf-8")):
-        await world.cell(DFW).apply(document)
-    await operator.start(ON)
+    await add_component(world.cell(DFW), "autoscaling/cell")
+    await restart(world.operator_of(DFW), ON)
     await world.autoscalers.start_autoscalers(DFW.name)
     await world.project.create(a_workload("web", _scaled(2, 6)))
     return await world.cell_of(DFW, world.project)

@@ -13,13 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import yaml
-
 from compute_api_types import labels
 from compute_operator_kit.process.certificates import ServingCertificate
 from compute_operator_kit.testing.certificates import Authority
 from e2e.backends.sim.backend import SimBackend
-from e2e.harness.deploy.manifests import DEPLOY
+from e2e.world.components import add_component, deliver_data, restart
 from e2e.world.port import ADMIN, PlaneRequest
 from e2e.world.scenario import (
     CLAIM,
@@ -57,9 +55,6 @@ from e2e.world.scenario import (
 
 MINUTE: Final = 60
 WD: Final = "web"
-DATA: Final = DEPLOY / "components/referenced-data"
-DATA_ON: Final[JsonObject] = {"referencedData": "on"}
-AUTOSCALING_ROLE: Final = DEPLOY / "components/autoscaling/cell/role.yaml"
 # Its operator has no city setting and accepts every deployment it is given.
 ORD_WITHOUT_CITY: Final = Cell("ord-1", "ORD", has_city_setting=False)
 WEBHOOKS: Final = Kind(
@@ -453,11 +448,8 @@ async def a_site_comes_and_goes(world: World) -> None:
 
 async def autoscalers_have_no_metrics(world: World) -> None:
     """The metrics of Pods are away for half an hour in a cell with an autoscaled deployment."""
-    operator = world.operator_of(DFW)
-    await operator.stop()
-    for document in yaml.safe_load_all(AUTOSCALING_ROLE.read_text("utf-8")):
-        await world.cell(DFW).apply(document)
-    await operator.start({"autoscaling": {"mode": "on"}})
+    await add_component(world.cell(DFW), "autoscaling/cell")
+    await restart(world.operator_of(DFW), {"autoscaling": {"mode": "on"}})
     await world.autoscalers.start_autoscalers(DFW.name)
     scaled = a_bare_deployment(WD, "DFW", replicas=1)
     metric: JsonObject = {"resource": {"name": "cpu", "target": {"averageUtilization": 60}}}
@@ -472,20 +464,6 @@ async def autoscalers_have_no_metrics(world: World) -> None:
 
 
 # --- data that stays away -------------------------------------------------------------------------
-
-
-async def deliver_data(world: World) -> None:
-    """The components of referenced data, and both operators with it, management first."""
-    parts = ((world.root, "project"), (world.hub, "hub"), (world.cell(DFW), "cell"))
-    for plane, folder in parts:
-        for path in sorted((DATA / folder).glob("*.yaml")):
-            if path.name == "kustomization.yaml":
-                continue
-            for document in yaml.safe_load_all(path.read_text("utf-8")):
-                await plane.apply(document)
-    for operator in (world.management, world.operator_of(DFW)):
-        await operator.stop()
-        await operator.start(DATA_ON)
 
 
 async def run_with_secret(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from compute_api_types.wire import JsonObject
-from e2e.harness.deploy.manifests import load_component
+from e2e.world.components import load_component
 from e2e.world.objects import name_of
 
 RBAC: Final = "rbac.authorization.k8s.io"

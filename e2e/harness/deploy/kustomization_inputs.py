@@ -49,14 +49,6 @@ def files_of(folder: Path) -> Iterator[Path]:
         yield from (folder / name.rpartition("=")[2] for name in texts_at(source, "files"))
 
 
-def resource_files_of(folder: Path) -> Iterator[Path]:
-    """The files that contain whole objects: no patches, no contents of ConfigMaps."""
-    kustomization = _read(folder)
-    for name in (*texts_at(kustomization, "resources"), *texts_at(kustomization, "components")):
-        path = (folder / name).resolve()
-        yield from resource_files_of(path) if path.is_dir() else (path,)
-
-
 def _read(folder: Path) -> JsonObject:
     source = folder / FILE
     kustomization = parse_document(source.read_text("utf-8"))

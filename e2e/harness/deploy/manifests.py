@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from compute_api_types.wire import JsonObject
-from compute_kubeconfig.strict_yaml import parse_document
-from e2e.harness.deploy.kustomization_inputs import resource_files_of
+from e2e.world.components import parse_manifests
 
 DEPLOY: Final = Path(__file__).parents[3] / "deploy"
 RENDERED: Final = DEPLOY / "rendered"
-SEPARATOR: Final = "\n---\n"
 
 
 def rendered_file(overlay: str) -> Path:
@@ -25,17 +23,3 @@ def rendered_file(overlay: str) -> Path:
 def load_overlay(overlay: str) -> list[JsonObject]:
     """The objects of an overlay, in the order in which they can be applied."""
     return parse_manifests(rendered_file(overlay).read_text("utf-8"))
-
-
-def load_component(component: str) -> list[JsonObject]:
-    """The objects that a component adds; its patches need an overlay and kubectl."""
-    return [
-        document
-        for path in resource_files_of(DEPLOY / "components" / component)
-        for document in parse_manifests(path.read_text("utf-8"))
-    ]
-
-
-def parse_manifests(text: str) -> list[JsonObject]:
-    """The documents of a YAML text; duplicate keys, aliases and tags are refused."""
-    return [parse_document(part) for part in text.removeprefix("---\n").split(SEPARATOR)]

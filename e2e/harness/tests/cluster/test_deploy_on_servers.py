@@ -14,9 +14,10 @@ from compute_api_types.wire import JsonObject
 from e2e.deploy_checks.pod_faults import CONTAINER_FAULTS, INHERITED_FAULTS, POD_FAULTS, PodFault
 from e2e.deploy_checks.pod_security import find_problems
 from e2e.harness.access.client import ApiError, PlaneClient
-from e2e.harness.deploy.manifests import load_component, load_overlay, rendered_file
+from e2e.harness.deploy.manifests import load_overlay, rendered_file
 from e2e.harness.stack.stack import RealPlanes
 from e2e.harness.testing.installation import Installation
+from e2e.world.components import load_component
 from e2e.world.objects import name_of, object_at, objects_at, text_at
 
 STRICTLY = ("--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors")

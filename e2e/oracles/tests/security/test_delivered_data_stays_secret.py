@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-import yaml
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from typing_extensions import override
@@ -30,9 +29,9 @@ from compute_sim_planes.history import Commit, History
 from compute_sim_planes.reconcile_trace import ReconcileSpan, ReconcileTrace
 from e2e.backends.sim.backend import SimBackend
 from e2e.backends.sim.scheduler import NoObserver, run_once
-from e2e.harness.deploy.manifests import DEPLOY
 from e2e.oracles.leaks import SECRET, has_canary, leaks_in_history
 from e2e.oracles.testing import HistoryBuilder, an_object
+from e2e.world.components import deliver_data
 from e2e.world.documents import a_document, a_placement, a_template, a_workload
 from e2e.world.kinds import SECRET as SECRETS
 from e2e.world.kinds import WORKLOAD
@@ -41,8 +40,6 @@ from e2e.world.port import ADMIN, DFW, HUB, ORD, Backend, Needs
 from e2e.world.recorded.reading import DELETING, RUNNING, read_recording
 from e2e.world.scenario import World, within
 
-COMPONENT: Final = DEPLOY / "components/referenced-data"
-ON: Final[JsonObject] = {"referencedData": "on"}
 NEEDS: Final = Needs(cells=(DFW, ORD), has_quota=True, reads_data=True)
 
 
@@ -116,24 +113,6 @@ def a_naming_workload(*secrets: str) -> JsonObject:
     workload = a_workload("web", a_placement("default", "DFW", "ORD", replicas=1))
     object_at(workload, "spec")["template"] = a_naming_template(*secrets)
     return workload
-
-
-async def deliver_data(world: World) -> None:
-    """The components, and both operators with referenced data; management first."""
-    parts = [(world.root, "project"), (world.hub, "hub")]
-    parts += [(world.cell(cell), "cell") for cell in (DFW, ORD)]
-    for plane, folder in parts:
-        for document in _documents(folder):
-            await plane.apply(document)
-    for operator in (world.management, world.operator_of(DFW), world.operator_of(ORD)):
-        await operator.stop()
-        await operator.start(ON)
-
-
-def _documents(folder: str) -> Iterator[JsonObject]:
-    for path in sorted((COMPONENT / folder).glob("*.yaml")):
-        if path.name != "kustomization.yaml":
-            yield from yaml.safe_load_all(path.read_text("utf-8"))
 
 
 async def live(world: World) -> None:
